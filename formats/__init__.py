@@ -20,6 +20,7 @@ FORMATS = {
     "jsonl": "pipeprof.formats.jsonl.format",
     "webdataset": "pipeprof.formats.webdataset.format",
     "mds": "pipeprof.formats.mds.format",
+    "lance": "pipeprof.formats.lance.format",
     "npy": "pipeprof.formats.npy.format",
     "images": "pipeprof.formats.images.format",
 }
@@ -27,8 +28,6 @@ FORMATS = {
 
 WRITTEN = tuple(name for name in FORMATS if name not in ("npy", "images"))
 """The formats that can be written."""
-UNCOUNTED = ("csv", "jsonl")
-"""Formats whose splits may begin at any byte, and whose rows nobody has counted."""
 
 _SHARD = re.compile(r"-[0-9]+-of-[0-9]+(?=\.|$)")
 _COMPRESSED = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"

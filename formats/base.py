@@ -102,6 +102,12 @@ class Decoder(Protocol):
         """The name of the format."""
         ...
 
+    @property
+    def unforkable(self) -> str | None:
+        """The module of a library whose threads do not survive a fork; ``None`` if there is none.
+        Once it is imported, workers must be spawned."""
+        ...
+
     def plan(
         self,
         size: int,
@@ -137,6 +143,8 @@ class Format(Decoder, Protocol):
     optional_columns: bool
     """Whether a row may lack a column, and so an object as well. It is null there. Then `plan` has
     each column that is both in ``columns`` and in ``types``, whether the object has it or not."""
+    cut_anywhere: bool
+    """Whether a split may begin at any byte. Then nobody knows its rows before they are read."""
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         """Return whether these first and last bytes (up to 4 KiB each) are certainly of this

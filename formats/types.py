@@ -168,6 +168,8 @@ def convert(column: str, array: pa.Array, dtype: pa.DataType) -> pa.Array:
         raise SchemaMismatch(
             f"column {column!r} is {format_type(array.type)}, not {format_type(dtype)}."
         )
+    if array.null_count == len(array):  # where Arrow's cast to fixed lists reads beyond the values
+        return pa.nulls(len(array), dtype)
     try:
         if pa.types.is_date32(array.type) or pa.types.is_time32(array.type):
             array = pc.cast(array, pa.int32())

@@ -55,6 +55,8 @@ class Arrow:
     compressions: tuple[str, ...] = ("none", "lz4", "zstd")
     row_groups = True
     optional_columns = False
+    cut_anywhere = False
+    unforkable: str | None = None
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         return (head.startswith(MAGIC) and tail.endswith(MAGIC)) or begins_stream(head)

@@ -52,6 +52,8 @@ class Csv:
     compressions: tuple[str, ...] = ("none", "gzip", "zstd")
     row_groups = False
     optional_columns = False
+    cut_anywhere = True
+    unforkable: str | None = None
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         return False  # any text may be CSV, and none is for certain

@@ -39,6 +39,8 @@ class Images:
     compressions: tuple[str, ...] = ("none",)
     row_groups = False
     optional_columns = False
+    cut_anywhere = False
+    unforkable: str | None = None
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         if head.startswith(_WEBP[0]):

@@ -46,6 +46,8 @@ class Jsonl:
     compressions: tuple[str, ...] = ("none", "gzip", "zstd")
     row_groups = False
     optional_columns = True
+    cut_anywhere = True
+    unforkable: str | None = None
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         plain = plain_head(head)

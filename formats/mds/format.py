@@ -62,6 +62,8 @@ class Mds:
     compressions: tuple[str, ...] = ("none", "gzip", "zstd")
     row_groups = False
     optional_columns = False
+    cut_anywhere = False
+    unforkable: str | None = None
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         plain = plain_head(head)

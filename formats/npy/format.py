@@ -51,6 +51,8 @@ class Npy:
     compressions: tuple[str, ...] = ("none",)
     row_groups = False
     optional_columns = False
+    cut_anywhere = False
+    unforkable: str | None = None
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         if head.startswith(MAGIC):

@@ -57,6 +57,8 @@ class Parquet:
     compressions: tuple[str, ...] = ("snappy", "zstd", "none", "gzip", "lz4")
     row_groups = True
     optional_columns = False
+    cut_anywhere = False
+    unforkable: str | None = None
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         return head.startswith(MAGIC) and tail.endswith((MAGIC, ENCRYPTED))

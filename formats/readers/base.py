@@ -28,6 +28,11 @@ class Library(Protocol):
     """Whether workers may be forked while the parent has the library in use."""
 
 
+def unforkable(library: Library) -> str | None:
+    """Return the module that must not be in use when workers are forked, see `Decoder`."""
+    return None if library.fork_safe else library.module
+
+
 class Reader(Library, Protocol):
     """Decodes objects into columns."""
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pipeprof.errors import CorruptData
 from pipeprof.formats.base import Decoding, FilePlan, Planning, ReadOptions, Split, fetch
-from pipeprof.formats.readers.base import ImageReader
+from pipeprof.formats.readers.base import ImageReader, unforkable
 from pipeprof.formats.types import choose_columns, convert, first_line
 
 _SCHEMA = pa.schema([
@@ -25,6 +25,10 @@ class DecodedImages:
 
     reader: ImageReader
     name = "images"
+
+    @property
+    def unforkable(self) -> str | None:
+        return unforkable(self.reader)
 
     def plan(
         self,

@@ -23,7 +23,7 @@ from pipeprof.formats.base import (
     fetch,
 )
 from pipeprof.formats.jsonl import columns as json_columns
-from pipeprof.formats.readers.base import Reader
+from pipeprof.formats.readers.base import Reader, unforkable
 from pipeprof.formats.types import convert, first_line, one_array
 
 _BATCH_ROWS = 65_536
@@ -66,6 +66,10 @@ class WholeObjects:
     @property
     def name(self) -> str:
         return self.inner.name
+
+    @property
+    def unforkable(self) -> str | None:
+        return unforkable(self.reader)
 
     def plan(
         self,

@@ -7,16 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from google.protobuf import (
-    descriptor_pb2,
-    descriptor_pool,
-    message,
-    message_factory,
-    text_format,
-    unknown_fields,
-)
+from google.protobuf import message, unknown_fields
 
 from pipeprof.errors import CorruptData, SchemaMismatch
+from pipeprof.formats.protobuf import message_types
 from pipeprof.formats.types import convert, format_type, is_list
 
 KINDS = {
@@ -54,15 +48,7 @@ message_type { name: "Example"
 """
 
 
-def _example_type() -> Any:
-    """Return the message class, from a pool of its own so that TensorFlow may be loaded as well."""
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(text_format.Parse(_PROTO, descriptor_pb2.FileDescriptorProto()))
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.Example"))
-
-
-Example = _example_type()
-Feature = message_factory.GetMessageClass(Example.DESCRIPTOR.file.message_types_by_name["Feature"])
+Example, Feature = message_types(_PROTO, "tensorflow.Example", "tensorflow.Feature")
 
 
 def infer(payloads: Iterable[bytes]) -> dict[str, pa.DataType]:

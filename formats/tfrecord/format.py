@@ -66,6 +66,8 @@ class TFRecord:
     compressions: tuple[str, ...] = ("none", "gzip", "zlib")
     row_groups = False
     optional_columns = False
+    cut_anywhere = False
+    unforkable: str | None = None
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         codec = recognise(head)

@@ -50,6 +50,8 @@ class WebDataset:
     compressions: tuple[str, ...] = ("none", "gzip", "zstd")
     row_groups = False
     optional_columns = True
+    cut_anywhere = False
+    unforkable: str | None = None
 
     def sniff(self, head: bytes, tail: bytes) -> bool:
         plain = plain_head(head)

@@ -160,6 +160,12 @@ class FileDataset(IterableDataset[Any]):
         return self._plan.schema
 
     @property
+    def unforkable(self) -> str | None:
+        """The module of a library that decodes in threads, which do not survive a fork; ``None`` if
+        there is none. Once it is imported, workers must be spawned."""
+        return self._plan.decoder.unforkable
+
+    @property
     def batch_size(self) -> int:
         """Rows of a batch."""
         return self._batching.batch_size

@@ -16,6 +16,7 @@ from pipeprof.formats.images.format import folder_numbers
 from pipeprof.formats.readers import installed_version, read_by, split_reader
 from pipeprof.formats.types import format_type, has_tensor, no_tensor, parse_type
 from pipeprof.loaders.bad_data import SkipCounter
+from pipeprof.loaders.dataset.data_objects import data_objects
 from pipeprof.model import DataSource
 from pipeprof.storage import ObjectInfo, Store, open_store
 from pipeprof.storage.urls import join, redact
@@ -79,9 +80,9 @@ def plan_dataset(
     skips = skips or SkipCounter("fail")
     reader, url = split_reader(url)
     store = open_store(url, storage_options, options)
-    items = _without_index(store.find(url))
+    items = data_objects(store, url)
     chosen = _one_format(store, items, redact(url), skips)
-    if smallest and chosen.name not in formats.UNCOUNTED:
+    if smallest and not chosen.cut_anywhere:
         options = replace(options, split_bytes=1)
     arrow_types = {
         name: parse_type(text) for name, text in {**_declared(store, url), **(types or {})}.items()
@@ -103,12 +104,6 @@ def plan_dataset(
     splits = tuple((item, split) for item, plan in plans for split in plan.splits)
     notes = (f"{redact(url)}: {_without_tensor(left_out)}, left out.",) if left_out else ()
     return DatasetPlan(store, chosen.name, schema, splits, source, notes)
-
-
-def _without_index(items: Sequence[ObjectInfo]) -> list[ObjectInfo]:
-    """Leave out the index of shards of MDS, each of which describes itself."""
-    shards = any(".mds" in item.url.rpartition("/")[2] for item in items)
-    return [item for item in items if not (shards and item.url.endswith("/index.json"))]
 
 
 def explain(error: FormatError, item: ObjectInfo) -> FormatError:

@@ -15,7 +15,6 @@ from torch.utils.data import DataLoader
 from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.profile.batch_table import slice_log
 from pipeprof.errors import FormatError, PipeprofError
-from pipeprof.formats import readers
 from pipeprof.formats.readers import split_reader
 from pipeprof.loaders.dataset.dataset import FileDataset, open_dataset
 from pipeprof.loaders.dataset.planning import ColumnsLeftOut
@@ -128,6 +127,8 @@ def with_loader(
                 return use(OwnLoader(spec.loader).make(setting), None)
         assert setting.batch_size is not None
         warnings.simplefilter("ignore", ColumnsLeftOut)  # the profile notes them
+        # workers that decode it are spawned, see `_start_method`
+        warnings.filterwarnings("ignore", "lance is not fork-safe")
         dataset = open_dataset(
             setting.url,
             columns=spec.columns,
@@ -158,18 +159,14 @@ def loader_of(
         batch_size=None,
         num_workers=setting.num_workers,
         prefetch_factor=setting.prefetch_factor,
-        multiprocessing_context=_start_method(setting),
+        multiprocessing_context=_start_method(dataset) if setting.num_workers else None,
         persistent_workers=keep_workers and setting.num_workers > 0,
     )
 
 
-def _start_method(setting: TrialSetting) -> str | None:
+def _start_method(dataset: FileDataset) -> str | None:
     """Return how workers must be started: a library whose threads run here cannot be forked."""
-    name, _ = split_reader(setting.url)
-    if name is None or not setting.num_workers:
-        return None
-    reader = readers.get(name)
-    return "spawn" if not reader.fork_safe and reader.module in sys.modules else None
+    return "spawn" if dataset.unforkable in sys.modules else None
 
 
 def _plain(setting: TrialSetting) -> str:

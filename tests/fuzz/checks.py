@@ -54,6 +54,17 @@ def of_format(name: str) -> Callable[[bytes], None]:
     return check
 
 
+def planned(name: str) -> Callable[[bytes], None]:
+    """Plan an object, and decode nothing of it."""
+
+    def check(data: bytes) -> None:
+        fmt, rng = get(name), Random(zlib.crc32(data))
+        options = ReadOptions(rng.choice((0, 64, 1000, 2**23)))
+        drive_plan(fmt.plan(len(data), None, {}, options), _reader(data))
+
+    return check
+
+
 def replaced(name: str) -> Callable[[bytes], None]:
     """Decode an object by the plan of another one, which it has replaced since."""
 

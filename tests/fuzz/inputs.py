@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import io
+import multiprocessing
 import zlib
 from collections.abc import Iterator
-from functools import cache
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +119,14 @@ def mds(rng: Random) -> bytes:
     return mutated(rng.choice(seeds("mds")), rng, seeds("mds"))
 
 
+def lance(rng: Random) -> bytes:
+    return mutated(rng.choice(seeds("lance")), rng, seeds("lance"))
+
+
+def lance_table(rng: Random) -> bytes:
+    return mutated(rng.choice(seeds("lance-table")), rng, seeds("lance-table"))
+
+
 def npy(rng: Random) -> bytes:
     return mutated(rng.choice(seeds("npy")), rng, seeds("npy"))
 
@@ -133,12 +144,37 @@ def _packed(data: bytes, rng: Random, codec: str) -> bytes:
 @cache
 def seeds(name: str) -> tuple[bytes, ...]:
     """Valid objects of a format: of our own writer, and the small ones of the corpus."""
-    own = (encode(get(name), table) for table in _TABLES if name in WRITTEN)
+    own = [] if name == "lance" else _written(name)
     files = sorted(CORPUS.glob(f"{name}/**/*.{name}"))
     others = (path.read_bytes() for path in files if path.stat().st_size <= _LARGEST_SEED)
-    more = {"parquet": _plain_parquet, "arrow": _other_arrow, "jsonl": _nested_json, "npy": _arrays}
+    more = {"parquet": _plain_parquet, "arrow": _other_arrow, "jsonl": _nested_json, "npy": _arrays,
+            "lance": partial(_by_lance, "files"), "lance-table": partial(_by_lance, "tables"),
+    }  # fmt: skip
     more_of_it = more.get(name, tuple)()
     return (*own, *more_of_it, *others)
+
+
+def _written(name: str) -> list[bytes]:
+    return [encode(get(name), table) for table in _TABLES if name in WRITTEN]
+
+
+def _by_lance(kind: str) -> list[bytes]:
+    """Files or manifests of Lance, which a process of its own writes: inputs are tried in forks of
+    this one, which the library's threads would not survive."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(_manifests if kind == "tables" else _written, "lance").result()
+
+
+def _manifests(_: str) -> list[bytes]:
+    import lance
+
+    found = []
+    for table in (SMALL, LISTS):
+        with TemporaryDirectory() as url:
+            written = lance.write_dataset(table, url, max_rows_per_file=4)
+            written.delete("true = false")
+            found += [path.read_bytes() for path in Path(url).glob("_versions/*.manifest")]
+    return found
 
 
 def _plain_parquet() -> Iterator[bytes]:

@@ -10,8 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from pipeprof.formats.lance.table import data_files
 from tests.fuzz import inputs
-from tests.fuzz.checks import by_protobuf, check_framing, check_json, of_format, replaced
+from tests.fuzz.checks import (
+    by_protobuf,
+    check_framing,
+    check_json,
+    of_format,
+    planned,
+    replaced,
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,9 @@ TARGETS = {
         Target("jsonl-gzip", inputs.jsonl_gzip, of_format("jsonl")),
         Target("webdataset", inputs.webdataset, of_format("webdataset")),
         Target("mds", inputs.mds, of_format("mds")),
+        # pylance ends the process when it decodes some damaged pages
+        Target("lance", inputs.lance, planned("lance")),
+        Target("lance-table", inputs.lance_table, data_files),
         Target("npy", inputs.npy, of_format("npy")),
         Target("csv-replaced", inputs.csv, replaced("csv")),
         Target("parquet-replaced", inputs.parquet, replaced("parquet")),

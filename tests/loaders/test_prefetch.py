@@ -86,7 +86,8 @@ def test_batches_and_bytes_are_the_same(tmp_path, format_name, shuffle):
         dataset, store = recorded(opened(url, format_name, ahead, shuffle=shuffle))
         results.append((ids(dataset), store.asked))
     assert results[0] == results[1]
-    assert len(results[0][1]) >= 6, "several reads a file"
+    reads = 1 if format_name == "lance" else 2  # its pages are long
+    assert len(results[0][1]) >= 3 * reads, "several reads a file"
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -142,7 +143,13 @@ def test_repeating_runs_on_from_one_epoch_into_the_next(tmp_path, format_name):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_in_workers_too(tmp_path, format_name, workers):
     url = write(tmp_path, format_name, rows=500)
-    loader = DataLoader(opened(url, format_name, True), batch_size=None, num_workers=workers)
+    dataset = opened(url, format_name, True)
+    loader = DataLoader(
+        dataset,
+        batch_size=None,
+        num_workers=workers,
+        multiprocessing_context="spawn" if dataset.unforkable else "fork",
+    )
     assert sorted(ids(loader)) == list(range(1500))
 
 

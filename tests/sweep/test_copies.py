@@ -54,6 +54,7 @@ def write(copy: Copy, url: Path | str, batch: pa.RecordBatch = BATCH, workers: i
         "jsonl",
         "webdataset",
         "mds:zstd",
+        "lance:zstd",
     ],
 )
 def test_a_copy_holds_the_same_rows_of_the_same_types(tmp_path: Path, name: str) -> None:

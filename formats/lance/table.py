@@ -1,0 +1,67 @@
+"""Find the data files of a Lance table: a folder whose newest manifest names them.
+
+TABLE/_versions/*.manifest    one for each version
+TABLE/data/*.lance            the files of all versions
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from pipeprof.errors import CorruptData, FormatError
+from pipeprof.formats.lance.layout import MAGIC
+from pipeprof.formats.lance.messages import Manifest, parse
+
+VERSIONS, DATA = "_versions", "data"
+_SUFFIX = ".manifest"
+_INVERTED_DIGITS = 20
+"""Names of so many digits count down from the largest 64-bit number."""
+_END = struct.Struct("<Q2H4s")
+_LENGTH = struct.Struct("<I")
+
+
+def newest(names: Sequence[str]) -> str | None:
+    """Return the file name of the newest manifest; ``None`` where there is none.
+
+    Examples:
+        >>> newest(["1.manifest", "2.manifest"])
+        '2.manifest'
+    """
+    versions = {_version(name): name for name in names}
+    versions.pop(None, None)
+    return versions[max(versions, key=lambda version: version or 0)] if versions else None
+
+
+def _version(name: str) -> int | None:
+    digits = name.removesuffix(_SUFFIX)
+    if digits == name or not digits.isdigit():
+        return None
+    return 2**64 - 1 - int(digits) if len(digits) == _INVERTED_DIGITS else int(digits)
+
+
+def data_files(manifest: bytes) -> tuple[str, ...]:
+    """Return the names of the files that hold the rows of a table, in their order, below its folder
+    ``data``. Raises `CorruptData`, and `FormatError` where files alone are not the rows."""
+    if len(manifest) < _END.size or not manifest.endswith(MAGIC):
+        raise CorruptData("it does not end as a manifest of Lance does: truncated?")
+    at = _END.unpack(manifest[-_END.size :])[0]
+    if at + _LENGTH.size > len(manifest):
+        raise CorruptData("its end points outside of it; it is damaged.")
+    begin = at + _LENGTH.size
+    [length] = _LENGTH.unpack(manifest[at:begin])
+    described = parse(Manifest, manifest[begin : begin + length], "the table's manifest")
+    names = []
+    for fragment in described.fragments:
+        if fragment.HasField("deletion_file"):
+            raise FormatError(
+                "the table has deleted rows, which are still in its files; write it again "
+                "without them, as by lance.dataset(…).optimize.compact_files()."
+            )
+        if len(fragment.files) != 1 or fragment.files[0].HasField("base_id"):
+            raise FormatError(
+                "rows of the table lie in several files each, or in another table's; write it "
+                "again, as by lance.write_dataset(lance.dataset(…).to_batches(), …)."
+            )
+        names.append(fragment.files[0].path)
+    return tuple(names)
