@@ -32,6 +32,8 @@ class ProgressLines(SweepListener):
         )
         self._task = self._progress.add_task("sweep", total=1)
         self._done = 0
+        self._widest = 9
+        """Width of the column of names, which grows with the longest so far."""
 
     def __enter__(self) -> ProgressLines:
         if self._console.is_terminal:
@@ -55,9 +57,10 @@ class ProgressLines(SweepListener):
     def finished(self, trial: Trial) -> None:
         self._done += 1
         verdict = trial.verdict if trial.has_step else "no step"
-        name = trial.format + trial.by_reader
+        name = _data(trial) + trial.by_reader
+        self._widest = max(self._widest, len(name))
         self._console.print(
-            f"  {self._done:3d}  {name:<9} {_setting(trial):<35}"
+            f"  {self._done:3d}  {name:<{self._widest}} {_setting(trial):<35}"
             f"{format_count(trial.samples_per_s):>10} samples/s  "
             f"waits {format_share(trial.starved_fraction):>7}  {verdict}",
             markup=False,
@@ -92,6 +95,13 @@ class ProgressLines(SweepListener):
 def describe(setting: TrialSetting) -> str:
     name = redact(setting.url).rstrip("/").rpartition("/")[2]
     return f"{name}: {counted(setting.num_workers, 'worker')}{_batch(setting.batch_size)}"
+
+
+def _data(trial: Trial) -> str:
+    """Return the format of a trial's data; of a copy the folder, which also says how it is
+    written."""
+    folder = trial.data_url.rstrip("/").rpartition("/")[2]
+    return folder if folder.startswith(f"{trial.format}-") else trial.format
 
 
 def _setting(trial: Trial) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -47,19 +47,25 @@ def memory_folder() -> str | None:
 def sparse_copy(size: int, ranges: Sequence[ByteRange], buffers: Sequence[Buffer]) -> Iterator[str]:
     """Yield the path of a file in memory that has the fetched bytes where the object has them, and
     holes elsewhere."""
-    with tempfile.NamedTemporaryFile(suffix=".lance", dir=memory_folder()) as file:
-        file.truncate(size)
-        for (offset, _), buffer in zip(ranges, buffers, strict=True):
-            os.pwrite(file.fileno(), buffer, offset)
-        yield file.name
+    with tempfile.NamedTemporaryFile(suffix=".lance", dir=memory_folder(), delete=False) as file:
+        try:
+            file.truncate(size)
+            for (offset, _), buffer in zip(ranges, buffers, strict=True):
+                os.pwrite(file.fileno(), buffer, offset)
+            yield file.name
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(file.name)
 
 
 def read_rows(
     path: str, names: Sequence[str], first: int, count: int, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield ``count`` rows from row ``first`` on. Raises `CorruptData`."""
+    """Yield ``count`` rows from row ``first`` on. The file's name is removed as soon as it is open,
+    so that a process which is killed leaves nothing. Raises `CorruptData`."""
     with errors_of("read"):
         reader = library().LanceFileReader(path, columns=list(names))
+        os.unlink(path)
         batches = reader.read_range(first, count, batch_size=batch_rows).to_batches()
     while True:
         with errors_of("read"):

@@ -43,6 +43,7 @@ message_type { name: "Fragment"
   field { name: "files" number: 2 type_name: ".lance.DataFile" label: LABEL_REPEATED }
   field { name: "deletion_file" number: 3 type_name: ".lance.DeletionFile" } }
 message_type { name: "Manifest"
+  field { name: "fields" number: 1 type_name: ".lance.Field" label: LABEL_REPEATED }
   field { name: "fragments" number: 2 type_name: ".lance.Fragment" label: LABEL_REPEATED } }
 """
 # Source: protos/file.proto, file2.proto and table.proto of github.com/lance-format/lance

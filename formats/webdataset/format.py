@@ -2,8 +2,8 @@
 
 The files of a sample lie side by side. ``000017.jpg`` and ``000017.cls`` are a row with the columns
 ``jpg`` and ``cls``. What is text and reads as a number, a truth value or a list has that type. All
-else is text, or bytes. An archive has no index, so it is one split. One that lies in many small
-files is read like one of few large ones.
+else is text, or bytes. An archive is one split, unless an index says where its samples lie (see
+`index`). One that lies in many small files is read like one of few large ones.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from pipeprof.errors import CorruptData
 from pipeprof.formats.base import (
     Buffer,
     Decoding,
@@ -22,6 +23,7 @@ from pipeprof.formats.base import (
     ReadOptions,
     Split,
     choose_compression,
+    fetch_ranges,
 )
 from pipeprof.formats.bisect_errors import decode_undamaged
 from pipeprof.formats.decompress import plain_head, recognise
@@ -80,6 +82,11 @@ class WebDataset:
         return FilePlan(schema, (Split(0, size),))
 
     def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
+        if split.ranges:
+            [data] = yield from fetch_ranges(split.ranges)
+            samples = _samples_of_part(data, split)
+            yield from decode_undamaged(samples, lambda some: to_batch(some, schema), _halves, len)
+            return
         reader = _SampleReader(Stream(size, options.block_bytes, recognise))
         while reader.more:
             block = yield from reader.stream.read()
@@ -114,6 +121,20 @@ class _SampleReader:
             self._members.finish()
             found += self._groups.finish()
         return found
+
+
+def _samples_of_part(data: Buffer, split: Split) -> list[Sample]:
+    """Return the samples of a split by an index. Raises `CorruptData`."""
+    members, groups = Members(split.start), SampleGrouper()
+    found = [sample for member in members.push(data) for sample in groups.add(member)]
+    members.finish_part()
+    found += groups.finish()
+    if len(found) != split.rows:
+        raise CorruptData(
+            f"it has {len(found)} samples from byte {split.start} on where its index says "
+            f"{split.rows}; write the index again, or remove it."
+        )
+    return found
 
 
 def _halves(samples: list[Sample]) -> tuple[list[Sample], list[Sample]] | None:

@@ -26,9 +26,10 @@ class Members:
     """Takes blocks of an archive, and gives the regular files in it. All methods raise
     `CorruptData`."""
 
-    def __init__(self) -> None:
+    def __init__(self, at: int = 0) -> None:
+        """Begin with the member at byte ``at`` of the archive."""
         self._rest = bytearray()
-        self._at = 0
+        self._at = at
         """Where in the archive ``_rest`` begins."""
         self._wanted = 0
         """Bytes of ``_rest`` from which its first member is complete."""
@@ -63,6 +64,11 @@ class Members:
                 self._note(info.type, content)
         del self._rest[:begin]
         self._at += begin
+
+    def finish_part(self) -> None:
+        """Raise `CorruptData` if a part of the archive ends within a member."""
+        if self._rest:
+            raise CorruptData(f"the member at byte {self._at} ends behind the part that was read.")
 
     def finish(self) -> None:
         """Raise `CorruptData` if the archive lacks its end."""

@@ -16,7 +16,7 @@ from pipeprof.formats.images.format import folder_numbers
 from pipeprof.formats.readers import installed_version, read_by, split_reader
 from pipeprof.formats.types import format_type, has_tensor, no_tensor, parse_type
 from pipeprof.loaders.bad_data import SkipCounter
-from pipeprof.loaders.dataset.data_objects import data_objects
+from pipeprof.loaders.dataset.data_objects import data_objects, with_index
 from pipeprof.model import DataSource
 from pipeprof.storage import ObjectInfo, Store, open_store
 from pipeprof.storage.urls import join, redact
@@ -80,7 +80,8 @@ def plan_dataset(
     skips = skips or SkipCounter("fail")
     reader, url = split_reader(url)
     store = open_store(url, storage_options, options)
-    items = data_objects(store, url)
+    found = data_objects(store, url)
+    items = found.items
     chosen = _one_format(store, items, redact(url), skips)
     if smallest and not chosen.cut_anywhere:
         options = replace(options, split_bytes=1)
@@ -93,9 +94,20 @@ def plan_dataset(
     )
     if schema is None:
         raise NothingFound(f"{redact(url)} holds no rows, and no file says what the columns are.")
+    if reader is None:
+        plans = [
+            (item, with_index(store, item, plan, index, options.split_bytes))
+            if (index := found.indexes.get(item.url)) and plan.splits else (item, plan)
+            for item, plan in plans
+        ]  # fmt: skip
     if any(plan.by_folder for _, plan in plans):
         plans = _with_folders(plans)
     left_out = next((plan.left_out for _, plan in plans if plan.left_out), ())
+    if found.table is not None:
+        try:
+            found.table.check_columns([*schema.names, *(field.name for field in left_out)])
+        except FormatError as error:
+            raise FormatError(f"{redact(url)}: {error}") from None
     source = DataSource(
         redact(url), chosen.name, len(items), sum(item.size for item in items),
         columns_left_out=tuple(field.name for field in left_out), reader=reader,

@@ -24,6 +24,7 @@ CHECK_EVERY = 64
 LONGEST = 256
 """Most batches of a window, unless a loader needs longer ones, and most between two checks."""
 _SHORTEST = 16
+_SHORTEST_CYCLE_S = 1e-6
 COST_S = 50e-6
 """CPU seconds to record a batch in all processes together, when batches evict the hooks from the
 caches; measured by `python -m benchmarks.overhead`."""
@@ -251,7 +252,7 @@ class SamplingSchedule:
             if first > sent:
                 return min(first - sent, LONGEST)
             if not self._whole and not self._budget.take(length):
-                batches = self._budget.seconds_until(length) / self._cycle_s
+                batches = self._budget.seconds_until(length) / max(self._cycle_s, _SHORTEST_CYCLE_S)
                 return int(min(LONGEST, max(CHECK_EVERY, batches)))
             observer.ring.set_window(first, first + length)
             observer.record_from_next_task(iterator)

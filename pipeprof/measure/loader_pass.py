@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 FLUSH_EVERY = 4096
-"""At most so many batches of a pass wait to be filled in. To fill them in takes about 3 ms however
-few they are, as the training has driven the code out of the caches."""
+"""At most so many batches of a pass wait to be filled in. That takes milliseconds however few they
+are, as the training has driven the code out of the caches."""
 
 
 class Pass:

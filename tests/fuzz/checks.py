@@ -25,6 +25,7 @@ from pipeprof.formats.tfrecord import columns
 from pipeprof.formats.tfrecord.framing import Deframer
 from pipeprof.formats.tfrecord.scan import Refused
 from pipeprof.formats.types import has_tensor
+from pipeprof.formats.webdataset.index import indexed_splits
 from pipeprof.loaders.dataset.arrow_arrays import to_arrays
 from pipeprof.loaders.dataset.batching import make_batch
 from tests.contracts.format_samples import drive
@@ -63,6 +64,12 @@ def planned(name: str) -> Callable[[bytes], None]:
         drive_plan(fmt.plan(len(data), None, {}, options), _reader(data))
 
     return check
+
+
+def indexed(data: bytes) -> None:
+    """Read the index of an archive of 100,000 bytes."""
+    for split in indexed_splits(data, 100_000, 1000):
+        assert 0 <= split.start < split.end <= 100_000, "outside the archive"
 
 
 def replaced(name: str) -> Callable[[bytes], None]:

@@ -115,6 +115,12 @@ def webdataset(rng: Random) -> bytes:
     return mutated(rng.choice(seeds("webdataset")), rng, seeds("webdataset"))
 
 
+def webdataset_index(rng: Random) -> bytes:
+    files = [b"v1.2 2\njpg 1536 4096 17.jpg cls 6144 2 17.cls\njpg 7168 512 18.jpg\n",
+             b"v1.1 1\njpg 512 9 cls 1536 1\n"]  # fmt: skip
+    return mutated(rng.choice(files), rng, files)
+
+
 def mds(rng: Random) -> bytes:
     return mutated(rng.choice(seeds("mds")), rng, seeds("mds"))
 

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from pipeprof.formats.lance.table import data_files
+from pipeprof.formats.lance.table import parse_manifest
 from tests.fuzz import inputs
 from tests.fuzz.checks import (
     by_protobuf,
     check_framing,
     check_json,
+    indexed,
     of_format,
     planned,
     replaced,
@@ -48,10 +49,11 @@ TARGETS = {
         Target("jsonl", inputs.jsonl, of_format("jsonl")),
         Target("jsonl-gzip", inputs.jsonl_gzip, of_format("jsonl")),
         Target("webdataset", inputs.webdataset, of_format("webdataset")),
+        Target("webdataset-index", inputs.webdataset_index, indexed),
         Target("mds", inputs.mds, of_format("mds")),
         # pylance ends the process when it decodes some damaged pages
         Target("lance", inputs.lance, planned("lance")),
-        Target("lance-table", inputs.lance_table, data_files),
+        Target("lance-table", inputs.lance_table, parse_manifest),
         Target("npy", inputs.npy, of_format("npy")),
         Target("csv-replaced", inputs.csv, replaced("csv")),
         Target("parquet-replaced", inputs.parquet, replaced("parquet")),

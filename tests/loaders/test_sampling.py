@@ -74,6 +74,19 @@ def test_what_a_pause_saves_up_is_spent_on_a_few_windows_only():
     assert sum(budget.take(LONGEST) for _ in range(9)) == 2
 
 
+def test_the_budget_says_when_it_pays_for_the_next_window():
+    clock = FakeClock()
+    budget = SamplingBudget(clock)
+    assert budget.begin(16)
+    clock.sleep(0.1)
+    assert not budget.take(16)
+    until_s = budget.seconds_until(16)
+    clock.sleep(0.99 * until_s)
+    assert not budget.take(16)
+    clock.sleep(0.02 * until_s)
+    assert budget.take(16)
+
+
 def test_windows_get_longer_but_not_without_end():
     clock = FakeClock()
     budget = SamplingBudget(clock)

@@ -25,7 +25,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 def batches(url: str, num_workers: int) -> list[dict[str, Any]]:
     """Each batch, its tensors as types and bytes, in the order of the loader."""
     dataset = pipeprof.open_dataset(url, batch_size=64)
-    loader: Any = DataLoader(dataset, batch_size=None, num_workers=num_workers)
+    start = "spawn" if dataset.unforkable and num_workers else None
+    loader: Any = DataLoader(
+        dataset, batch_size=None, num_workers=num_workers, multiprocessing_context=start
+    )
     return [{name: exactly(column) for name, column in batch.items()} for batch in loader]
 
 

@@ -175,6 +175,16 @@ def test_a_real_sweep_ends_with_alternating_runs_of_its_two_best_settings(
         assert "no difference can be shown, so the cheaper setting is recommended" in told
 
 
+def test_the_progress_tells_copies_and_readers_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ProgressLines()
+    one = trial(2, 100.0, 0.5, "starved")
+    for url, reader in (("data/csv", None), ("pandas::data/csv", "pandas"), ("s/csv-gzip", None)):
+        lines.finished(replace(one, url=url, reader=reader))
+    names = [line.split("2 workers")[0].split(maxsplit=1)[1].strip()
+             for line in capsys.readouterr().err.splitlines()]  # fmt: skip
+    assert names == ["csv", "csv by pandas", "csv-gzip"]
+
+
 def test_the_progress_shows_that_pairs_run(capsys: pytest.CaptureFixture[str]) -> None:
     lines = ProgressLines()
     for number in range(3):
