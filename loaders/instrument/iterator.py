@@ -13,7 +13,7 @@ from pipeprof.loaders.instrument.inline_observer import Observer
 from pipeprof.loaders.instrument.sampling import CHECK_EVERY, LONGEST, SamplingSchedule
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.finalizer import finalizer
-from pipeprof.measure.loader_pass import Pass
+from pipeprof.measure.loader_pass import FLUSH_EVERY, FLUSH_RECORDED_EVERY, Pass
 from pipeprof.measure.rows import ONLY_TIMED
 
 _log = logging.getLogger(__name__)
@@ -109,7 +109,8 @@ class TimedPass:
         a stall."""
         self._until_check = CHECK_EVERY
         with suppress_and_log(_log, "the figures of the last batches are not complete"):
-            self._pass.flush_if_full(LONGEST)
+            most = FLUSH_EVERY if self.only_timed else FLUSH_RECORDED_EVERY
+            self._pass.flush_if_full(LONGEST, most)
         if self._device is None:
             self._find_device()
         with suppress_and_log(_log, "which batches to record next was not decided"):

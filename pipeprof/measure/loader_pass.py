@@ -38,6 +38,9 @@ _log = logging.getLogger(__name__)
 FLUSH_EVERY = 4096
 """At most so many batches of a pass wait to be filled in. That takes milliseconds however few they
 are, as the training has driven the code out of the caches."""
+FLUSH_RECORDED_EVERY = 1024
+"""The same while batches are recorded in full. Each of them takes about 10 µs to fill in, and the
+training loop waits for all of them."""
 
 
 class Pass:
@@ -96,9 +99,9 @@ class Pass:
         self.notes.append((self.asked_s, self.now(), key))
         self.flush_if_full(0)
 
-    def flush_if_full(self, more: int) -> None:
-        """Call `flush` if ``more`` batches would be too many to wait for it."""
-        if len(self.notes) + more > FLUSH_EVERY:
+    def flush_if_full(self, more: int, most: int = FLUSH_EVERY) -> None:
+        """Call `flush` if with ``more`` batches more than ``most`` would wait for it."""
+        if len(self.notes) + more > most:
             self.flush()
 
     def asked_earlier(self, asked_s: float) -> None:

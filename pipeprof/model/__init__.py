@@ -74,6 +74,9 @@ from pipeprof.model.recording import Overhead as Overhead
 from pipeprof.model.recording import PickledStarts as PickledStarts
 from pipeprof.model.recording import Recording as Recording
 from pipeprof.model.recording import SharedReads as SharedReads
+from pipeprof.model.repeated_runs import Multiple as Multiple
+from pipeprof.model.repeated_runs import PairedRuns as PairedRuns
+from pipeprof.model.repeated_runs import RunNoise as RunNoise
 from pipeprof.model.requests import NO_REQUESTS as NO_REQUESTS
 from pipeprof.model.requests import STORAGE_PARTS as STORAGE_PARTS
 from pipeprof.model.requests import Histogram as Histogram
@@ -95,9 +98,6 @@ from pipeprof.model.stages import StageStats as StageStats
 from pipeprof.model.sweep import MOST_HALF_WIDTH as MOST_HALF_WIDTH
 from pipeprof.model.sweep import SWEEP_SCHEMA as SWEEP_SCHEMA
 from pipeprof.model.sweep import CacheWanted as CacheWanted
-from pipeprof.model.sweep import Multiple as Multiple
-from pipeprof.model.sweep import PairedRuns as PairedRuns
-from pipeprof.model.sweep import RunNoise as RunNoise
 from pipeprof.model.sweep import SweepAdvice as SweepAdvice
 from pipeprof.model.sweep import SweepResult as SweepResult
 from pipeprof.model.sweep import SweepSpec as SweepSpec
