@@ -181,6 +181,15 @@ def convert(column: str, array: pa.Array, dtype: pa.DataType) -> pa.Array:
         ) from None
 
 
+def convert_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of ``schema``, each as `convert` gives it. Raises `SchemaMismatch`."""
+    arrays = [
+        convert(field.name, one_array(pa.chunked_array([batch.column(field.name)])), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def select(available: Sequence[str], columns: Sequence[str] | None) -> list[str]:
     """Return the columns to read, in the order asked for; all of them if ``columns`` is ``None``.
     Raises `SchemaMismatch` for a missing column, or a name that two columns share."""

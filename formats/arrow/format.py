@@ -40,7 +40,7 @@ from pipeprof.formats.base import (
 )
 from pipeprof.formats.sparse_file import SparseFile, coalesced
 from pipeprof.formats.stream import Stream
-from pipeprof.formats.types import choose_columns, convert, one_array, select
+from pipeprof.formats.types import choose_columns, convert_batch, select
 
 _HEAD_BYTES = 8
 _TAIL_BYTES = 2**16
@@ -144,15 +144,7 @@ def _decode(reader: pa.ipc.RecordBatchFileReader, number: int, schema: pa.Schema
     with reading(f"record batch {number}"):
         batch = reader.get_batch(number)
         batch.validate(full=True)  # Arrow trusts offsets and text
-    return _converted(batch, schema)
-
-
-def _converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [
-        convert(field.name, one_array(pa.chunked_array([batch.column(field.name)])), field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return convert_batch(batch, schema)
 
 
 def _plan_stream(
@@ -174,7 +166,7 @@ def _decode_stream(size: int, schema: pa.Schema, options: ReadOptions) -> Decodi
     while len(block := (yield from stream.read())):
         for batch in batches.push(block):
             if batch.num_rows:
-                yield _converted(batch, schema)
+                yield convert_batch(batch, schema)
     batches.finish()
 
 

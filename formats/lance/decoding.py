@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeprof.errors import CorruptData, UsageError
+from pipeprof.errors import CorruptData, FormatError, UsageError
 from pipeprof.formats.base import Buffer, ByteRange
 from pipeprof.formats.types import first_line
 
@@ -63,12 +63,12 @@ def read_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield ``count`` rows from row ``first`` on. The file's name is removed as soon as it is open,
     so that a process which is killed leaves nothing. Raises `CorruptData`."""
-    with errors_of("read"):
+    with errors_as(CorruptData, "read"):
         reader = library().LanceFileReader(path, columns=list(names))
         os.unlink(path)
         batches = reader.read_range(first, count, batch_size=batch_rows).to_batches()
     while True:
-        with errors_of("read"):
+        with errors_as(CorruptData, "read"):
             batch = next(batches, None)
         if batch is None:
             return
@@ -76,14 +76,14 @@ def read_rows(
 
 
 @contextmanager
-def errors_of(doing: str) -> Iterator[None]:
-    """Turn what the library says of damaged bytes, or of rows that it cannot hold, into
-    `CorruptData`."""
+def errors_as(kind: type[FormatError], doing: str) -> Iterator[None]:
+    """Turn what the library says of damaged bytes, or of rows that it cannot hold, into an error of
+    this ``kind``."""
     try:
         yield
     except (UsageError, GeneratorExit, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of Rust is no Exception
-        raise CorruptData(
+        raise kind(
             f"pylance cannot {doing} it ({type(error).__name__}: {first_line(error)})."
         ) from error

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeprof.formats.lance.decoding import errors_of, library, memory_folder
+from pipeprof.errors import SchemaMismatch
+from pipeprof.formats.lance.decoding import errors_as, library, memory_folder
 from pipeprof.formats.types import check_batch, is_list
 
 _COMPRESSION = "lance-encoding:compression"
@@ -38,12 +39,12 @@ class LanceEncoder:
                 column.cast(field.type)
                 for column, field in zip(batch.columns, self._written, strict=True)
             ]
-            with errors_of("write"):
+            with errors_as(SchemaMismatch, "write"):
                 self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._written))
         return b""
 
     def finish(self) -> bytes:
-        with errors_of("write"):
+        with errors_as(SchemaMismatch, "write"):
             self._writer.close()
         data = self._path.read_bytes()
         self._remove()

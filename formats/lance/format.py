@@ -29,7 +29,7 @@ from pipeprof.formats.lance.decoding import read_rows, sparse_copy
 from pipeprof.formats.lance.encoder import LanceEncoder
 from pipeprof.formats.lance.layout import FOOTER_BYTES, MAGIC, Layout, parse_footer, parse_layout
 from pipeprof.formats.sparse_file import coalesced
-from pipeprof.formats.types import choose_columns, convert, one_array
+from pipeprof.formats.types import choose_columns, convert_batch
 
 _TAIL_BYTES = 2**16
 _MOST_ROWS = 65_536
@@ -84,20 +84,12 @@ class Lance:
             decoded = 0
             for batch in read_rows(path, schema.names, split.start, rows, at_once):
                 decoded += batch.num_rows
-                yield _converted(batch, schema)
+                yield convert_batch(batch, schema)
         if decoded != rows:
             raise CorruptData(f"{decoded} of {rows} rows came; the file is damaged.")
 
     def encoder(self, schema: pa.Schema, compression: str | None = None) -> Encoder:
         return LanceEncoder(schema, choose_compression(self.name, self.compressions, compression))
-
-
-def _converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [
-        convert(field.name, one_array(pa.chunked_array([batch.column(field.name)])), field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _splits(

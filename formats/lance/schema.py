@@ -8,25 +8,15 @@ from typing import Any
 import pyarrow as pa
 
 from pipeprof.errors import CorruptData
+from pipeprof.formats.types import SCALARS
 
 _MOST_DEPTH = 64
-_PLAIN = {
+_PLAIN = SCALARS | {
     "null": pa.null(),
-    "bool": pa.bool_(),
-    "int8": pa.int8(),
-    "int16": pa.int16(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "uint8": pa.uint8(),
-    "uint16": pa.uint16(),
-    "uint32": pa.uint32(),
-    "uint64": pa.uint64(),
     "halffloat": pa.float16(),
     "float": pa.float32(),
     "double": pa.float64(),
-    "string": pa.string(),
     "large_string": pa.large_string(),
-    "binary": pa.binary(),
     "large_binary": pa.large_binary(),
     "date32:day": pa.date32(),
     "date64:ms": pa.date64(),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeprof.measure.clock import FakeClock
-from pipeprof.measure.loader_pass import FLUSH_EVERY
+from pipeprof.measure.loader_pass import FLUSH_EVERY, FLUSH_RECORDED_EVERY
 from pipeprof.measure.recorder import KEPT_EPOCHS, WINDOW, Recorder
 from pipeprof.model import Epoch
 from tests.analyze.pipelines import begun
@@ -155,6 +155,20 @@ def test_the_rest_of_a_row_is_filled_in_for_many_at_once():
         turn.deliver(None)
     turn.leave()
     assert asked == [FLUSH_EVERY, FLUSH_EVERY, 5]
+
+
+def test_fewer_batches_wait_while_they_are_recorded():
+    clock = FakeClock()
+    turn = begun(Recorder(clock))
+    for _ in range(FLUSH_RECORDED_EVERY):
+        turn.ask()
+        turn.deliver({"samples": 1})
+        clock.sleep(1)
+    turn.ask()
+    turn.flush_if_full(1)
+    assert turn.pending == FLUSH_RECORDED_EVERY
+    turn.flush_if_full(1, FLUSH_RECORDED_EVERY)
+    assert turn.pending == 0
 
 
 def test_a_pass_that_was_not_flushed_in_time_is_added_in_parts():
