@@ -120,9 +120,9 @@ def lumps(chance, workers, batches_a_lump=16, count=200):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_a_quota_in_lumps_is_told(workers, seed):
-    made = batches(lumps(Random(seed), workers))
+@pytest.mark.parametrize(("workers", "batches_a_lump"), [(1, 2), (1, 16), (2, 16), (4, 16)])
+def test_a_quota_in_lumps_is_told(workers, batches_a_lump, seed):
+    made = batches(lumps(Random(seed), workers, batches_a_lump))
     assert limited_stage(made.replaced(bytes=np.full(len(made), 1e5))) == "read"
 
 
@@ -137,6 +137,14 @@ def test_a_row_group_now_and_then_is_no_lump(seed):
     read = made.replaced(bytes=np.where(long_ones(made), 16e5, 1e3))
     assert limited_stage(read) is None
     assert limited_stage(made) is None, "nor is anything told where bytes are not known"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_bytes_that_a_process_read_serve_where_its_data_set_counts_none(seed):
+    made = batches(lumps(Random(seed), 1))
+    assert limited_stage(made.replaced(logical_bytes=np.full(len(made), 1e5))) == "read"
+    read = made.replaced(logical_bytes=np.where(long_ones(made), 16e5, 1e3))
+    assert limited_stage(read) is None
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeprof.analyze.profile.batch_table import Columns, Floats
+from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask
 from pipeprof.analyze.profile.intervals import fit_line
 from pipeprof.analyze.thresholds import MOSTLY
 from pipeprof.model import Stage
@@ -34,13 +34,14 @@ independent, and -1 where waiting shrinks by all of the other work."""
 _LEAST_REFILLS = 8
 """Fewest refills of a quota."""
 _LONG_WAIT = 4.0
-"""Shortest wait for a refill, in medians of all waits."""
+"""Shortest wait for a refill, in lower quartiles of all waits: a refill may last for two batches.
+"""
 _MOST_BYTES = 1.25
 """Most bytes of batches that waited for a refill, in means of all batches. With more, they waited
 for these bytes, as for a row group."""
 _MOST_UNEVEN = 0.1
-"""Largest relative deviation of the intervals between refills. It is 0.02 on a throttled disk, and
-0.25 or more where waits have a long tail."""
+"""Largest spread of the intervals between refills, in their medians. It is 0.01 to 0.05 on a
+throttled disk, and 0.25 or more where waits have a long tail."""
 _SAME_REFILL = 0.3
 """Share of a wait for a refill. Waits of several workers that end within it are for the same one.
 """
@@ -142,12 +143,24 @@ def _shrinks_after_work(columns: Columns, seconds: Floats) -> bool:
 
 def _ends_at_even_intervals(columns: Columns, seconds: Floats) -> bool:
     """Whether most of the waiting is in long waits that end at even intervals."""
-    long, size = seconds > _LONG_WAIT * np.median(seconds), columns.bytes
-    if not long.any() or not (size > 0).all() or size[long].mean() > _MOST_BYTES * size.mean():
+    long = seconds > _LONG_WAIT * np.percentile(seconds, 25)
+    if not _reads_no_more(columns, long):
         return False
     ends = np.sort(columns.fetch_end_s[long])
     separate = np.diff(ends, prepend=-np.inf) > _SAME_REFILL * seconds[long].mean()
     between_s = np.diff(ends[separate])
     if seconds[long].sum() < MOSTLY * seconds.sum() or len(between_s) < _LEAST_REFILLS - 1:
         return False
-    return bool(between_s.std() <= _MOST_UNEVEN * between_s.mean())
+    lower, middle, upper = np.percentile(between_s, (25, 50, 75))  # a refill may be shared out
+    return bool(upper - lower <= _MOST_UNEVEN * middle)
+
+
+def _reads_no_more(columns: Columns, long: Mask) -> bool:
+    """Whether the ``long`` batches read no more than others: by the bytes that the data set
+    counted, else by those that its process read from files during the sampled batches."""
+    counted = (columns.bytes > 0).any()
+    size = columns.bytes if counted else columns.logical_bytes
+    known = np.isfinite(size)
+    if not (known & long).any() or not (size[known] > 0).all():
+        return False
+    return bool(size[known & long].mean() <= _MOST_BYTES * size[known].mean())
