@@ -22,9 +22,10 @@ from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.drift import drift_of
 from pipeprof.analyze.profile.intervals import ratio_interval
 from pipeprof.analyze.sweep.noise import Noise
+from pipeprof.analyze.sweep.outlooks import Outlook
 from pipeprof.analyze.sweep.pairs import paired
 from pipeprof.analyze.sweep.recommend import is_decided, preferred
-from pipeprof.analyze.sweep.search import Outlook, plan
+from pipeprof.analyze.sweep.search import plan
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.model import MOST_HALF_WIDTH, PairedRuns, Recording, SweepSpec
 from pipeprof.sweep.pairs import pair_count

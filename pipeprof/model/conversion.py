@@ -81,7 +81,8 @@ class Gain:
     speed: float
     """Samples/s as a multiple of those of the original."""
     speed_interval: tuple[float, float]
-    """95 % interval, widened by the difference between the two measurements of the original."""
+    """95 % interval, widened by the difference between the two measurements of the original, and up
+    to the settings that were not tried if ``searched`` is false."""
     difference: Literal["faster", "slower", "none"]
     """``none``: the data show no difference."""
     storage: float
@@ -90,6 +91,9 @@ class Gain:
     """Bytes read per sample as a multiple of the original."""
     cpu: float | None = None
     """CPU time per sample as a multiple of the original."""
+    searched: bool = True
+    """Whether its best setting was tried. A search ends earlier where another form of the data is
+    out of reach."""
 
 
 @dataclass(frozen=True)

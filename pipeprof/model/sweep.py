@@ -153,6 +153,9 @@ class Untried:
     """Upper bound with 95 % confidence of another run of the same length on this machine."""
     at_least: float | None = None
     """Lower bound with 95 % confidence. ``None``: an older sweep."""
+    may_be_faster: bool = False
+    """Whether it may be faster than all tried settings of its data set, but not as fast as another
+    form of the same data."""
 
     @property
     def is_range(self) -> bool:

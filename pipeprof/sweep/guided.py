@@ -1,13 +1,15 @@
 """Choose the next trial of a sweep that runs only those trials which can change its answer.
 
-The choice is made for each data set and batch size on its own. `analyze.sweep.search` makes it
-from the saved profiles of the trials.
+`analyze.sweep.search` makes the choice for each data set and batch size, from the saved profiles of
+the trials. Data sets are searched each on its own. Forms of the same data, such as its copies in
+other formats, are rivals: one that cannot be as fast as another is searched no further.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +17,8 @@ import numpy as np
 from pipeprof.analyze.predict.workload import Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns, steady
 from pipeprof.analyze.sweep.noise import Noise, noise_of
-from pipeprof.analyze.sweep.search import Plan
-from pipeprof.analyze.sweep.search import plan as plan_next
+from pipeprof.analyze.sweep.outlooks import Outlook, predict_untried
+from pipeprof.analyze.sweep.search import Plan, choose_next
 from pipeprof.errors import ProfileError, UsageError
 from pipeprof.model import LoaderConfig, Profile, RunNoise, Trial, Untried
 from pipeprof.storage.urls import redact
@@ -29,6 +31,10 @@ _PREFETCH_WITHOUT_WORKERS = 2
 """The prefetch factor of `Setting` where it has no meaning."""
 
 
+_Key = tuple[str, int | None]
+"""Data set and batch size of the settings that are searched together."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """The next trial, and what it is predicted to give."""
@@ -36,11 +42,12 @@ class Choice:
     setting: TrialSetting
     samples_per_s: float | None = None
     """The predicted samples/s; None where too little is known."""
+    is_cheaper: bool = False
+    """Whether it is to show only whether a cheaper setting is as fast."""
 
 
 class Guide:
-    """Chooses the trials of one sweep, and predicts those that it leaves out. An exhaustive one
-    leaves none out."""
+    """Chooses the trials of one sweep, and predicts those that it leaves out."""
 
     def __init__(
         self,
@@ -48,14 +55,21 @@ class Guide:
         folder: Path,
         cores: float,
         exhaustive: bool = False,
+        base: str | None = None,
     ) -> None:
+        """An ``exhaustive`` one leaves no setting out. ``base`` is the URL of the data set of which
+        all others are forms; its fastest setting is found anyway, as they are compared with it.
+        ``None``: no data set is a form of another."""
         self._folder, self._cores, self._exhaustive = folder, cores, exhaustive
-        self._groups: dict[tuple[str, int | None], list[TrialSetting]] = {}
+        self._base = base
+        self._groups: dict[_Key, list[TrialSetting]] = {}
         for setting in settings:
             self._groups.setdefault((setting.url, setting.batch_size), []).append(setting)
-        self._finished: set[tuple[str, int | None]] = set()
+        self._finished: set[_Key] = set()
         self._measured: dict[str, Measured] = {}
         """Measured runs by the file name of the trial's profile."""
+        self._outlooks: dict[tuple[str, ...], tuple[Outlook, ...]] = {}
+        """Predictions by the profiles of the trials behind them."""
 
     def next(self, trials: Sequence[Trial]) -> Choice | None:
         """Return the next trial; None when no other trial can change the answer."""
@@ -67,39 +81,66 @@ class Guide:
 
     def _pending(self, trials: Sequence[Trial]) -> Iterator[Choice]:
         """Yield the next trial of each data set and batch size that is not finished."""
-        for key, group in self._groups.items():
-            if key in self._finished:
-                continue
-            tried = [trial for trial in trials if _same_group(trial, group[0])]
-            choice = self._next(group, tried)
+        tried = self._by_group(trials)
+        choices = (
+            (key, self._next(key, tried)) for key in self._groups if key not in self._finished
+        )
+        for key, choice in choices if self._base is None else self._ranked(choices, tried):
             if choice is not None:
                 yield choice
             else:
                 self._finished.add(key)
 
+    def _ranked(
+        self,
+        choices: Iterable[tuple[_Key, Choice | None]],
+        tried: Mapping[_Key, Sequence[Trial]],
+    ) -> Iterable[tuple[_Key, Choice | None]]:
+        """Return the choices of rivals in the order that spares trials: of those without a trial
+        first, and then of the fastest. Which setting is cheaper matters only for the answer."""
+
+        def rank(each: tuple[_Key, Choice | None]) -> tuple[bool, float]:
+            key, choice = each
+            fastest = max((trial.samples_per_s for trial in tried[key]), default=inf)
+            return choice is not None and choice.is_cheaper, -fastest
+
+        return sorted(choices, key=rank)
+
+    def _by_group(self, trials: Sequence[Trial]) -> dict[_Key, list[Trial]]:
+        return {
+            key: [trial for trial in trials if _same_group(trial, group[0])]
+            for key, group in self._groups.items()
+        }
+
+    def _rival(self, key: _Key, tried: Mapping[_Key, Sequence[Trial]]) -> float:
+        """Return the samples/s that the rivals of a group reach; 0 where it has none."""
+        if self._base is None:
+            return 0.0
+        rivals = (trials for other, trials in tried.items() if other != key and other[1] == key[1])
+        return max((trial.samples_per_s for each in rivals for trial in each), default=0.0)
+
     def untried(
         self, trials: Sequence[Trial], noise: Mapping[str, RunNoise]
     ) -> tuple[Untried, ...]:
         """Predict the settings that were left out. ``noise`` maps a URL to its repeated run."""
-        untried = []
-        for group in self._groups.values():
-            tried = [trial for trial in trials if _same_group(trial, group[0])]
-            url = redact(group[0].url)
+        untried, by_group = [], self._by_group(trials)
+        for key, group in self._groups.items():
+            tried, url = by_group[key], redact(group[0].url)
             between = noise_of([trial for trial in trials if trial.url == url], noise.get(url))
-            plan = self._plan(group, tried, between)
-            for each in plan.outlooks if plan else ():
+            for each in self._predicted(group, tried, between) or ():
                 setting, samples = _with_workers(group[0], each.setting), self._samples(tried)
                 untried.append(
                     Untried(
                         url, setting.batch_size, setting.num_workers, setting.prefetch_factor,
                         each.batches_per_s * samples, each.interval[1] * samples,
-                        each.interval[0] * samples,
+                        each.interval[0] * samples, each.may_be_faster,
                     )
                 )  # fmt: skip
         return tuple(untried)
 
-    def _next(self, group: Sequence[TrialSetting], tried: Sequence[Trial]) -> Choice | None:
-        plan = self._plan(group, tried)
+    def _next(self, key: _Key, by_group: Mapping[_Key, Sequence[Trial]]) -> Choice | None:
+        group, tried = self._groups[key], by_group[key]
+        plan = self._plan(group, tried, self._rival(key, by_group))
         if plan is None:
             done = {_loader_setting(trial.config) for trial in tried}
             remaining = (each for each in group if _loader_setting(each) not in done)
@@ -108,18 +149,34 @@ class Guide:
             return None
         rates = (each.batches_per_s for each in plan.outlooks if each.setting == plan.trial)
         predicted = next((rate * self._samples(tried) for rate in rates), None)
-        return Choice(_with_workers(group[0], plan.trial), predicted)
+        return Choice(_with_workers(group[0], plan.trial), predicted, plan.is_cheaper)
 
     def _plan(
-        self, group: Sequence[TrialSetting], tried: Sequence[Trial], noise: Noise | None = None
+        self, group: Sequence[TrialSetting], tried: Sequence[Trial], rival: float
     ) -> Plan | None:
-        """Plan the next trial of a group; None where all its settings are to be tried. This is so
-        for a small group, and where trials were too short to predict others."""
+        """Plan the next trial of a group; None where all its settings are to be tried."""
+        profiles = tuple(trial.profile for trial in tried)
+        if profiles not in self._outlooks:
+            found = self._predicted(group, tried)
+            if found is None:
+                return None
+            self._outlooks[profiles] = found
+        batches = rival / self._samples(tried) if tried else 0.0
+        return choose_next(
+            [_loader_setting(each) for each in group], list(self._runs(tried)),
+            self._outlooks[profiles], batches, for_comparison=group[0].url == self._base,
+        )  # fmt: skip
+
+    def _predicted(
+        self, group: Sequence[TrialSetting], tried: Sequence[Trial], noise: Noise | None = None
+    ) -> tuple[Outlook, ...] | None:
+        """Predict what was not tried of a group; None where all its settings are to be tried. This
+        is so for a small group, and where trials were too short to predict others."""
         if self._exhaustive or len(group) <= MAX_EXHAUSTIVE_SETTINGS:
             return None
         try:
             settings = [_loader_setting(each) for each in group]
-            return plan_next(settings, list(self._runs(tried)), self._cores, noise)
+            return predict_untried(settings, list(self._runs(tried)), self._cores, noise)
         except UsageError:
             return None
 

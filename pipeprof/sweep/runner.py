@@ -126,8 +126,9 @@ class SweepRunner:
         }  # fmt: skip
 
     def _guide(self) -> Guide:
-        cores = self.result.environment.cores
-        return Guide(self._settings, self._plan.folder, cores, self._plan.spec.exhaustive)
+        spec, cores = self._plan.spec, self.result.environment.cores
+        base = self._plan.urls[0] if spec.conversion else None
+        return Guide(self._settings, self._plan.folder, cores, spec.exhaustive, base)
 
     @property
     def _searched(self) -> tuple[Trial, ...]:

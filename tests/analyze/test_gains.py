@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from pipeprof.analyze.sweep.conversion import evaluate
-from pipeprof.model import Conversion, ConversionSpec, Copy, Sample, SweepResult, Trial
+from pipeprof.model import (
+    Conversion,
+    ConversionSpec,
+    Copy,
+    Sample,
+    SweepResult,
+    Trial,
+    Untried,
+)
 from tests.sweep_samples import sample_sweep, sample_trial
 
 SAMPLE = Sample(
@@ -187,4 +195,32 @@ def test_nobody_converts_what_another_reader_reads_as_fast() -> None:
     assert found.advice["local"] == (
         "csv as it is by polars gives 3.00× the samples/s of csv as it is (95 %: 2.96× to 3.04×), "
         "and no copy is faster by any difference that this data can show."
+    )
+
+
+def cut_short(slow: Trial, at_most: float) -> Untried:
+    return Untried(slow.url, 256, 4, 2, at_most / 1.1, at_most, may_be_faster=True)
+
+
+def test_of_a_copy_that_was_searched_no_further_the_limit_counts() -> None:
+    """With more workers the second copy may be as fast as the original, and not as the first."""
+    copies, slow = [copy("parquet"), copy("tfrecord", 20_000)], trial("/local/tfrecord", 6_000)
+    result = swept(copies, as_it_is(), trial("/local/parquet", 20_000), slow, as_it_is())
+    _, found = evaluate(replace(result, untried=(cut_short(slow, 13_000),)))
+    assert found is not None
+    parquet, tfrecord = found.gains
+    assert (parquet.searched, tfrecord.searched) == (True, False)
+    assert tfrecord.speed_interval == (pytest.approx(0.6, rel=0.02), pytest.approx(1.3))
+    assert tfrecord.difference == "none"
+    assert found.advice["local"].startswith("parquet gives 2.00× the samples/s of csv as it is")
+
+
+def test_where_no_copy_can_reach_the_original_the_advice_gives_the_limit() -> None:
+    slow = trial("/local/parquet", 4_000)
+    result = swept([copy("parquet")], as_it_is(), slow, as_it_is())
+    _, found = evaluate(replace(result, untried=(cut_short(slow, 9_000),)))
+    assert found is not None
+    assert found.gains[0].difference == "slower"
+    assert found.advice["local"] == (
+        "keep csv as it is: none of the copies gives more than 0.90× its samples/s (95 %)."
     )

@@ -6,7 +6,8 @@ import pytest
 
 from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
 from pipeprof.analyze.sweep.noise import Noise
-from pipeprof.analyze.sweep.search import calibration, plan
+from pipeprof.analyze.sweep.outlooks import calibration, predict_untried
+from pipeprof.analyze.sweep.search import choose_next, plan
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 from tests.analyze.test_predict import batches, run_of
 
@@ -117,3 +118,47 @@ def test_a_run_of_which_pinning_was_not_observed_is_not_tried_again():
     none = run_of(demands, Setting(0), TWO)
     untried = {each.setting.num_workers for each in plan(GRID, [one, two, none], 2).outlooks}
     assert untried == {1, 2, 4, 8}
+
+
+def test_a_run_with_one_worker_that_feeds_the_accelerator_needs_none_with_two():
+    """What is left to try is cheaper: no worker, where its fetch is short beside the step."""
+    quick = batches(cpu_s=0.00002)
+    one = run_of(quick, Setting(1, 2), TWO)
+    assert plan(GRID, [one], 2).trial == Setting(0)
+    fed = plan(GRID, [one, run_of(quick, Setting(0), TWO)], 2)
+    assert fed.trial is None
+    assert {each.setting for each in fed.outlooks} == {*GRID} - {Setting(0), Setting(1, 2)}
+    assert not any(each.may_be_faster for each in fed.outlooks)
+
+
+def chosen(runs, rival, **options):
+    return choose_next(GRID, runs, predict_untried(GRID, runs, 2), rival, **options)
+
+
+def test_a_form_of_the_data_that_cannot_reach_another_is_searched_no_further():
+    """Two cores compute twice as much as one at most, and not four times."""
+    demands, machine = PIPELINES["computes"]
+    one, two = (run_of(demands, each, machine) for each in calibration(GRID))
+    rate = one.batches_per_s
+    out_of_reach = chosen([one], rival=4 * rate)
+    assert out_of_reach.trial is None
+    assert max(each.most for each in out_of_reach.outlooks) < 3 * rate
+    assert any(each.may_be_faster for each in out_of_reach.outlooks)
+    assert chosen([one, two], rival=4 * rate).trial is None
+    assert chosen([one], rival=1.5 * rate).trial == two.setting
+    assert chosen([one], rival=4 * rate, for_comparison=True).trial == two.setting
+
+
+def test_a_cheaper_setting_is_of_no_interest_where_a_rival_is_faster():
+    quick = batches(cpu_s=0.00002)
+    one = run_of(quick, Setting(1, 2), TWO)
+    fed = plan(GRID, [one], 2)
+    assert (fed.trial, fed.is_cheaper) == (Setting(0), True)
+    assert chosen([one], rival=1.01 * one.batches_per_s).trial == Setting(0)
+    assert chosen([one], rival=1.05 * one.batches_per_s, for_comparison=True).trial is None
+
+
+def test_a_slower_rival_changes_nothing():
+    demands, machine = PIPELINES["waits"]
+    runs = [run_of(demands, each, machine) for each in calibration(GRID)]
+    assert chosen(runs, rival=0.5 * runs[0].batches_per_s) == plan(GRID, runs, 2)

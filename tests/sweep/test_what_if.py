@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from pipeprof import formats
+from pipeprof.bench_data.generate import GenerateSpec, generate
 from pipeprof.errors import UsageError
 from pipeprof.model import ConversionSpec, SweepResult, SweepSpec
+from pipeprof.report.document.build import full_report
 from pipeprof.sweep.plan import check, plan_remaining, plan_sweep
 from pipeprof.sweep.runner import run_sweep
 from tests.sweep.test_convert import WritingListener
@@ -75,6 +77,27 @@ def test_copies_are_searched_by_prediction_too(data: str, tmp_path: Path) -> Non
     assert result.trials[-1].url == data
     assert result.conversion is not None
     assert result.conversion.control == len(result.trials) - 1
+
+
+def test_a_form_that_cannot_be_the_answer_is_searched_no_further(tmp_path: Path) -> None:
+    """Python's own decoder takes ten times as long, and two cores make up for two of these."""
+    data = str(tmp_path / "data")
+    generate(GenerateSpec(data, "wide", "csv", 4_000_000, 1))
+    spec = spec_for(
+        data, f"python::{data}", asked="tfrecord", workers=(0, 1, 2, 3), prefetch=(2, 4, 8),
+        exhaustive=False, trial_s=0.3, step_s=0.0, columns=("x0", "x1"),
+    )  # fmt: skip
+    result = run_sweep(plan_sweep(spec, tmp_path / "out"), WritingListener()).result
+    assert result.finished
+    slow = [trial for trial in result.trials if trial.reader == "python"]
+    assert len(slow) <= 2 < sum(trial.url == data for trial in result.trials[:-1])
+    assert result.conversion is not None
+    gain = next(each for each in result.conversion.gains if each.url == slow[0].url)
+    assert not gain.searched
+    limit = max(each.at_most for each in result.untried if each.url == gain.url)
+    base = result.trials[result.conversion.baseline or 0]
+    assert gain.speed < gain.speed_interval[1] <= limit / base.samples_per_s < 1
+    assert f"≤ {gain.speed_interval[1]:.2f}×" in str(full_report(result))
 
 
 def test_orders_and_a_cache_are_measured_on_the_copies_too(data: str, tmp_path: Path) -> None:

@@ -39,8 +39,7 @@ class SingleRun:
     def __init__(self, run: Measured, context: RunContext) -> None:
         self._run = run
         self._hypotheses = RunHypotheses(run, context)
-        self._predicted: dict[int, Prediction] = {}
-        """Number of workers → prediction."""
+        self._predicted: dict[Setting, Prediction] = {}
         self._predicted_with_spare: dict[int, Prediction] = {}
         """Number of workers → prediction for batches that need `SPARE_CAPACITY`."""
 
@@ -62,17 +61,21 @@ class SingleRun:
 
     def predict(self, workers: int) -> Prediction:
         """Predict the run with ``workers``, at least one, and all else unchanged."""
-        if workers not in self._predicted:
-            setting, measured = self._setting(workers), self._run.setting.num_workers
+        return self.predict_setting(self._setting(workers))
+
+    def predict_setting(self, setting: Setting, rounds: int = _ROUNDS) -> Prediction:
+        """Predict the run with ``setting``, from ``rounds`` of the bootstrap."""
+        if setting not in self._predicted:
+            measured = self._run.setting.num_workers
             noise = _NOISE_PER_DOUBLING * doublings(setting, measured)
-            self._predicted[workers] = _combined([
+            self._predicted[setting] = _combined([
                 predict(
                     replace(hypothesis, noise=hypot(hypothesis.noise, noise)), setting,
-                    self._hypotheses.step_s, rounds=_ROUNDS, lone=True, measured=measured,
+                    self._hypotheses.step_s, rounds=rounds, lone=True, measured=measured,
                 )
                 for hypothesis in self._hypotheses.every
             ])  # fmt: skip
-        return self._predicted[workers]
+        return self._predicted[setting]
 
     def quick_rate(self, setting: Setting) -> float:
         """Return simulated batches/s with ``setting``, as the mean of the hypotheses, without an

@@ -31,7 +31,7 @@ def evaluate(result: SweepResult) -> tuple[tuple[SweepAdvice, ...], Conversion |
     drift = log_ratio(result.trials[control], first) if control is not None else 0.0
     copies = {copy.url: copy for copy in found.copies}
     variants = [
-        _variant(best, trials, first, copies, found.sample, drift)
+        _variant(best, result, first, copies, found.sample, drift)
         for url in dict.fromkeys(trial.url for trial in trials)
         if (best := _best(trials, url)) is not None and best != baseline
     ]
@@ -95,14 +95,16 @@ def _best(trials: Sequence[Trial], url: str) -> int | None:
 
 def _variant(
     index: int,
-    trials: Sequence[Trial],
+    result: SweepResult,
     first: Trial,
     copies: Mapping[str, Copy],
     sample: Sample,
     drift: float,
 ) -> _Variant:
-    trial = trials[index]
-    copy, (speed, interval) = copies.get(trial.data_url), ratio(trial, first, drift)
+    trial = result.trials[index]
+    copy, (speed, (low, high)) = copies.get(trial.data_url), ratio(trial, first, drift)
+    left = [each.at_most for each in result.untried if each.url == trial.url and each.may_be_faster]
+    interval = low, max([high, *(each / max(first.samples_per_s, 1e-9) for each in left)])
     gain = Gain(
         url=trial.url,
         trial=index,
@@ -112,6 +114,7 @@ def _variant(
         storage=_storage(copy, sample) if copy else 1.0,
         read=_multiple(trial.bytes_per_sample, first.bytes_per_sample),
         cpu=_multiple(trial.cpu_s_per_sample, first.cpu_s_per_sample),
+        searched=not left,
     )
     return _Variant(copy, trial, gain)
 
@@ -128,16 +131,20 @@ def _multiple(of: float | None, base: float | None) -> float | None:
 
 def _advise(variants: Sequence[_Variant], first: Trial) -> str:
     """Advise on the cheapest of the fastest variants, or of those as fast as the original."""
-    faster, equal = ([each for each in variants if each.gain.difference == found]
-                     for found in ("faster", "none"))  # fmt: skip
+    faster, equal = (
+        [each for each in variants if each.gain.difference == found and each.gain.searched]
+        for found in ("faster", "none")
+    )
     copies = [each for each in variants if each.copy is not None]
     if faster:
         chosen = _cheapest(faster)
         code = "convert" if chosen.copy else "reader"
     elif equal:
         code, chosen = "as-fast", min([each for each in equal if each.copy] or equal, key=_cost)
-    else:
+    elif all(each.gain.searched for each in copies):
         code, chosen = "keep", max(copies, key=lambda each: each.gain.speed)
+    else:
+        code, chosen = "out-of-reach", max(copies, key=lambda each: each.gain.speed_interval[1])
     fed = first.verdict == "fed"
     figures = {"name": chosen.name, "first": _as_it_is(first), "fed": fed}
     return conversion_advice(code, figures, chosen.gain)
@@ -165,7 +172,7 @@ def _layouts(variants: Iterable[_Variant], drift: float) -> Iterable[str]:
         tried: dict[tuple[str, str], list[tuple[int, Trial]]] = {}
         for each in variants:
             count = getattr(each.copy, size, None)
-            if each.copy is not None and count is not None:
+            if each.copy is not None and count is not None and each.gain.searched:
                 name = name_without_size(each.copy.name, count) + each.trial.by_reader
                 tried.setdefault((each.copy.storage, name), []).append((count, each.trial))
         for (storage, name), several in sorted(tried.items()):

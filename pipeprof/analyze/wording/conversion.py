@@ -46,4 +46,6 @@ _ADVICE: Final = {
     f"than «{{fed:if}}it»«{{fed:unless}}{{first}}» by any {_SHOWN}; {{name}} {_COSTS}",
     "keep": "keep {first}: the copies are slower; the fastest, {name}, gives "
     f"{{speed:times}} its samples/s and {_COSTS}",
+    "out-of-reach": "keep {first}: none of the copies gives more than {speed_interval[1]:times} "
+    "its samples/s (95 %).",
 }

@@ -18,6 +18,10 @@ from pipeprof.units import (
 
 _LONGEST_STORAGE = 50
 """Most characters of the name of a storage."""
+_OUT_OF_REACH = (
+    "≤: what all its settings may give, with 95 % confidence. The search ended when that was less "
+    "than another row gives, so its samples/s are not those of its best setting."
+)
 
 
 def conversion(sweep: SweepResult) -> doc.Section:
@@ -43,6 +47,7 @@ def conversion(sweep: SweepResult) -> doc.Section:
         _speeds(sweep, converted, baseline),
         _sample_size(converted.sample),
         noise if converted.control is not None else None,
+        _OUT_OF_REACH if not all(gain.searched for gain in converted.gains) else None,
         *(doc.Paragraph(f"Kept: {copy.url}") for copy in converted.copies if converted.kept),
         note=emulated(sweep.environment).strip(" ()"),
     )
@@ -67,8 +72,10 @@ def _speeds(sweep: SweepResult, converted: Conversion, baseline: Trial) -> doc.T
         speed = times(control.samples_per_s / max(baseline.samples_per_s, 1e-9))
         rows.append(("the same, repeated", control, speed, "", "", ""))
     for label, gain, trial in _tried(sweep, converted):
-        cpu, interval = or_unknown(gain.cpu, times), count_range(gain.speed_interval)
-        speed, storage = times(gain.speed), times(gain.storage)
+        cpu, storage = or_unknown(gain.cpu, times), times(gain.storage)
+        speed, interval = times(gain.speed), count_range(gain.speed_interval)
+        if not gain.searched:
+            speed, interval = f"≤ {times(gain.speed_interval[1])}", ""
         rows.append((label, trial, speed, interval, storage, cpu))
     titles = doc.columns(("samples/s", "speed", "95 %", "storage", "CPU"))
     return doc.Table(
