@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from pipeprof.probe.concurrency_ramp import ProbeSpec
-from pipeprof.probe.result import Limits, LoadPoint, Needs, ProbeResult
+from pipeprof.probe.result import GpuDirect, Limits, LoadPoint, Needs, ProbeResult
 from pipeprof.probe.target import Target
 from pipeprof.report.document.blocks import (
     Column,
@@ -70,7 +70,19 @@ def probe_sections(
     yield Section("store", heading, tuple(map(Paragraph, opening)))
     if limits is not None:
         yield from _limit_sections(result, limits)
+    if result.gpu_direct is not None:
+        text = _gpu_direct_text(result.gpu_direct)
+        yield Section("gpu-direct", "GPUDirect Storage", (Paragraph(text),))
     yield Section("reads", notes_heading, tuple(map(Paragraph, ending)))
+
+
+def _gpu_direct_text(found: GpuDirect) -> str:
+    if not found.lacking:
+        return (
+            "Nothing is lacking for reads straight into a GPU's memory, of data that no worker "
+            "decodes. NVIDIA's gdscheck shows whether the driver agrees."
+        )
+    return f"Not here. Lacking for reads into a GPU's memory: {'; '.join(found.lacking)}."
 
 
 def _limit_sections(result: ProbeResult, limits: Limits) -> Iterator[Section]:

@@ -84,6 +84,7 @@ def probe(
         read_bytes=budget.bytes,
         read_requests=budget.requests,
         notes=(*_notes(spec, points, budget, target.shared), *target.notes),
+        gpu_direct=target.gpu_direct,
     )
 
 

@@ -110,6 +110,14 @@ class Needs:
 
 
 @dataclass(frozen=True)
+class GpuDirect:
+    """Whether GPUDirect Storage may read the files straight into a GPU's memory."""
+
+    lacking: tuple[str, ...]
+    """What this machine or the file system lacks for it, in words."""
+
+
+@dataclass(frozen=True)
 class ProbeResult:
     """Everything that a probe measured."""
 
@@ -132,6 +140,8 @@ class ProbeResult:
     needs: Needs | None = None
     """``None`` when they were not measured."""
     notes: tuple[str, ...] = ()
+    gpu_direct: GpuDirect | None = None
+    """``None`` for objects that are not files of this machine."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result with fio's names: ``jobs`` with ``bw_bytes``, ``iops``, ``clat_ns``."""

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from pipeprof.errors import StorageError
+from pipeprof.probe.gpudirect import gpudirect
+from pipeprof.probe.result import GpuDirect
 from pipeprof.storage import ObjectInfo, Store, open_store
 from pipeprof.storage.local_reads import ALIGNMENT
 from pipeprof.storage.urls import is_local, is_s3, redact
@@ -26,6 +28,8 @@ class Target(Protocol):
 
     shared: bool
     """Whether other processes certainly find the same objects."""
+    gpu_direct: GpuDirect | None
+    """``None`` for objects that are not files of this machine."""
 
     @property
     def client(self) -> str:
@@ -85,6 +89,7 @@ class Files:
         else:
             self.client = "reads through the page cache"
             self.cache = "unknown: this file system allows no direct reads"
+        self.gpu_direct: GpuDirect | None = gpudirect(objects[0].path, direct=bool(self._direct))
 
     def read(self, item: ObjectInfo, offset: int, length: int) -> int:
         descriptor = self._descriptors.get(item.path) or self._open(item)
@@ -126,6 +131,7 @@ class Remote:
     """Objects of any other store."""
 
     cache = "unknown: caches of the store or a gateway cannot be observed from here"
+    gpu_direct: GpuDirect | None = None
 
     def __init__(self, store: Store, objects: Sequence[ObjectInfo]) -> None:
         self._store, self.objects = store, objects

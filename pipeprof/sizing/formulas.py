@@ -102,6 +102,11 @@ NODES: Final = (
             note="For the training itself and the operating system; below 0, loading does not "
                  "fit."),
     Formula("node_read_bandwidth", "B/s", "read_bandwidth / nodes"),
+    Formula("host_memory_traffic", "B/s", "8 × node_read_bandwidth",
+            "counted: written to the page cache; copied by the read, into the batch, and into "
+            "page-locked memory, each time read and written; read by the accelerator.",
+            "Of data that no worker decodes, through the memory of a node. GPUDirect Storage "
+            "saves it all."),
     Formula("local_cache_bandwidth", "B/s", "node_read_bandwidth × cache_hit_share",
             note="Read from the disk of each node."),
     Formula("local_cache_per_node", "B", "dataset_bytes × cache_hit_share / usable_capacity",

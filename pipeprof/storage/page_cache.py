@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -119,26 +120,45 @@ def uncounted_kinds(root: str = "/proc") -> tuple[str, ...]:
     """Return the mounted types of file system whose I/O the kernel may not count. These are network
     file systems, FUSE and unknown ones; they may have caches of their own."""
     known = _LOCAL | _IN_MEMORY | _NO_FILES | _OF_IMAGES
-    return tuple(sorted(set(read_mounts(root).values()) - known))
+    return tuple(sorted({mount.kind for mount in read_mounts(root).values()} - known))
 
 
-def filesystem_of(path: str, mounts: Mapping[str, str]) -> str | None:
+class Mount(NamedTuple):
+    """A mounted file system."""
+
+    kind: str
+    """Its type, for example ``ext4``."""
+    source: str
+    """Its device or server."""
+    options: tuple[str, ...]
+    """Options of this mount and of the file system."""
+
+
+def filesystem_of(path: str, mounts: Mapping[str, Mount]) -> str | None:
     """Return the type of the file system at ``path``, for example ``ext4``; None if unknown."""
+    mount = mount_of(path, mounts)
+    return None if mount is None else mount.kind
+
+
+def mount_of(path: str, mounts: Mapping[str, Mount]) -> Mount | None:
+    """Return the file system at ``path``; None if unknown."""
     place = os.path.realpath(path)
     while place not in mounts and place != os.path.dirname(place):
         place = os.path.dirname(place)
     return mounts.get(place)
 
 
-def read_mounts(root: str = "/proc") -> dict[str, str]:
-    """Map each mount point to its type of file system, the last one of several mounts."""
-    kinds = {}
+def read_mounts(root: str = "/proc") -> dict[str, Mount]:
+    """Map each mount point to its file system, the last one of several mounts."""
+    mounts = {}
     with suppress(OSError):
         for line in Path(root, "self/mountinfo").read_text(errors="surrogateescape").splitlines():
             place, _, source = line.partition(" - ")
-            if source and len(place.split()) > 4:
-                kinds[_unescaped(place.split()[4])] = source.split()[0]
-    return kinds
+            fields, (kind, device, options) = place.split(), (*source.split(), "", "", "")[:3]
+            if kind and len(fields) > 5:
+                every = (*fields[5].split(","), *options.split(","))
+                mounts[_unescaped(fields[4])] = Mount(kind, _unescaped(device), every)
+    return mounts
 
 
 def _unescaped(text: str) -> str:

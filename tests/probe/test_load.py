@@ -27,7 +27,7 @@ class Sleeps:
     """Each request takes ``request_s``, ``at_once`` of them at a time, first come first served;
     the first ``fails`` are all that succeed."""
 
-    client, cache, notes, shared = "a sleep", "none", (), False
+    client, cache, notes, shared, gpu_direct = "a sleep", "none", (), False, None
 
     def __init__(self, request_s: float, at_once: int = 1000, fails: int | None = None) -> None:
         self.objects = [ObjectInfo("a", "a", 1 << 20)]

@@ -33,6 +33,8 @@ BY_HAND = {
         {"storage_bandwidth": 9e9, "samples_per_s": 100, "bytes_per_sample": 1e6,
          "target_au": 0.9}, 100,
     ),
+    # 4 GB/s: 1 write, 3 copies of a read and a write each, 1 read
+    "host_memory_traffic": ({"node_read_bandwidth": 4e9}, 32e9),
     "nodes_fed": ({"gpus_fed": 100, "gpus_per_node": 8}, 12.5),
     # 900 MB/s, each accelerator 90 MB/s
     "gpus_fed_per_node": (
