@@ -1,4 +1,4 @@
-"""Compares formats for images: the same JPEGs as a folder, tar, Parquet, Arrow, TFRecord and JSON.
+"""Compares formats for images: the same JPEGs as a folder, in tars, tables and records.
 
     python -m benchmarks.formats [--images N] [--seconds S] [--bouts N] [--seed N]
 
@@ -48,7 +48,8 @@ from tests.s3.server import serving
 LAYOUTS = {
     "folder": ("images", "none"), "webdataset": ("webdataset", "none"),
     "tfrecord": ("tfrecord", "none"), "parquet": ("parquet", "none"), "arrow": ("arrow", "none"),
-    "jsonl": ("jsonl", "none"), "mds": ("mds", "none"), "folder again": ("images", "none"),
+    "lance": ("lance", "none"), "jsonl": ("jsonl", "none"), "mds": ("mds", "none"),
+    "folder again": ("images", "none"),
 }  # fmt: skip
 """Name → format and compression. JPEGs are compressed already."""
 BATCH, WORKERS, SIDE = 32, 2, 160
@@ -127,7 +128,10 @@ def run(place: Place, name: str, shuffle: bool, seconds: float, step_s: float = 
         columns=["image", "label"], types={"image": "binary"}, storage_options=place.options,
         read=ReadOptions(forget=True),
     )  # fmt: skip
-    loader = pipeprof.wrap(DataLoader(dataset, batch_size=None, num_workers=WORKERS))
+    start = "spawn" if dataset.unforkable else "fork"
+    loader = pipeprof.wrap(
+        DataLoader(dataset, None, num_workers=WORKERS, multiprocessing_context=start)
+    )
     accelerator, cpu_s = EmulatedAccelerator(step_s), _cpu_s()
     samples = total = 0
     begin = perf_counter()

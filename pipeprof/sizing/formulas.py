@@ -21,6 +21,8 @@ class Formula:
     source: str = "definition."
     note: str = ""
     """Explanation of the number."""
+    unlimited_without: str = ""
+    """The number that limits this one: where it is 0, nothing does, and there is no figure."""
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
@@ -72,9 +74,11 @@ STORAGE: Final = (
     Formula("staging_s", "s", "dataset_bytes / storage_bandwidth",
             note="To copy the data set from that storage once, as to local NVMe."),
     Formula("epoch_s", "s", "dataset_samples / (gpus × samples_per_s × target_au)"),
-    Formula("gpus_fed", "", "storage_bandwidth / (samples_per_s × bytes_per_sample × target_au)",
+    Formula("gpus_fed", "",
+            "storage_bandwidth / (samples_per_s × bytes_per_sample × target_au × physical_share)",
             "MLPerf Storage, required read bandwidth, solved for accelerators.",
-            "How many accelerators the given storage feeds."),
+            "How many accelerators the given storage feeds, with what caches do not hold.",
+            unlimited_without="physical_share"),
 )  # fmt: skip
 NODES: Final = (
     Formula("nodes", "", "⌈gpus / gpus_per_node⌉"),
@@ -116,9 +120,10 @@ NODES: Final = (
     Formula("nodes_fed", "", "gpus_fed / gpus_per_node",
             note="How many such nodes the given storage feeds."),
     Formula("gpus_fed_per_node", "",
-            "client_bandwidth / (samples_per_s × bytes_per_sample × target_au)",
+            "client_bandwidth / (samples_per_s × bytes_per_sample × target_au × physical_share)",
             "MLPerf Storage, required read bandwidth, solved for accelerators.",
-            "How many accelerators of a node the bandwidth of one host feeds."),
+            "How many accelerators of a node the bandwidth of one host feeds.",
+            unlimited_without="physical_share"),
     Formula("all_reduce_bandwidth", "B/s",
             "2 × (nodes - 1) / nodes × parameters × gradient_bytes / step_s",
             "ring all-reduce, Patarasuk and Yuan, J. Parallel Distrib. Comput. 69 (2009).",

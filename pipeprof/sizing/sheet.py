@@ -51,13 +51,13 @@ class Sheet:
         return tuple(inputs)
 
     def computed(self, name: str) -> float | None:
-        """Return the value of the formula, also for a given number; ``None`` if inputs are missing.
-        Raises `UsageError` when the result is not finite, as after a division by zero."""
+        """Return the value of the formula, also for a given number; ``None`` if inputs are missing,
+        or nothing limits it. Raises `UsageError` when the result is not finite, as after a division by zero."""
         if name not in FORMULAS:
             return None
         formula = FORMULAS[name]
         numbers = self.values(*formula.needs)
-        if len(numbers) < len(formula.needs):
+        if len(numbers) < len(formula.needs) or numbers.get(formula.unlimited_without) == 0:
             return None
         try:
             value = formula(**numbers)

@@ -28,10 +28,10 @@ BY_HAND = {
     "staging_s": ({"dataset_bytes": 10e12, "storage_bandwidth": 5e9}, 2000),
     # 1 M samples at 8 × 100 × 0.5 = 400/s
     "epoch_s": ({"dataset_samples": 1e6, "gpus": 8, "samples_per_s": 100, "target_au": 0.5}, 2500),
-    # 9 GB/s, each accelerator 100 × 1 MB × 0.9 = 90 MB/s
+    # 9 GB/s, each accelerator 100 × 1 MB × 0.9 = 90 MB/s, of which half comes from caches
     "gpus_fed": (
         {"storage_bandwidth": 9e9, "samples_per_s": 100, "bytes_per_sample": 1e6,
-         "target_au": 0.9}, 100,
+         "target_au": 0.9, "physical_share": 0.5}, 200,
     ),
     # 4 GB/s: 1 write, 3 copies of a read and a write each, 1 read
     "host_memory_traffic": ({"node_read_bandwidth": 4e9}, 32e9),
@@ -39,7 +39,7 @@ BY_HAND = {
     # 900 MB/s, each accelerator 90 MB/s
     "gpus_fed_per_node": (
         {"client_bandwidth": 9e8, "samples_per_s": 100, "bytes_per_sample": 1e6,
-         "target_au": 0.9}, 10,
+         "target_au": 0.9, "physical_share": 1.0}, 10,
     ),
     "nodes": ({"gpus": 17, "gpus_per_node": 8}, 3),
     # 1,000/s × 0.9 × 5 ms = 4.5 busy

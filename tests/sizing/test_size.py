@@ -59,6 +59,16 @@ def test_a_cache_on_each_node_takes_reads_off_the_storage():
     assert "local_cache_per_node" not in without
 
 
+def test_storage_feeds_more_accelerators_where_caches_serve_a_part():
+    inputs = from_workload("retinanet", "b200") | given(storage_bandwidth=40e9, gpus_per_node=8)
+    without = figures(size(inputs, 64))
+    found = figures(size(inputs | given(cache_hit_share=0.75), 64))
+    for name in ("gpus_fed", "nodes_fed"):
+        assert found[name] == pytest.approx(4 * without[name])
+    all_cached = figures(size(inputs | given(cache_hit_share=1.0), 64))
+    assert {"gpus_fed", "nodes_fed"}.isdisjoint(all_cached), "no storage limits them"
+
+
 def test_a_profile_says_what_a_sample_takes():
     profile = sample_profile()
     found = from_profile(profile, "run.json")
