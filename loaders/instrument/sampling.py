@@ -1,6 +1,6 @@
 """Choose which batches are recorded in full, where recording all of them would cost too much.
 
-The hooks take about 50 µs per batch, summed over all processes. That is nothing for a batch of
+The hooks take about 70 µs per batch, summed over all processes. That is nothing for a batch of
 20 ms, and several per cent of one of 1 ms. So batches are recorded in windows, as many as a small
 share of the run's time pays for. The first window starts with the first batch. All batches outside
 the windows are only timed, in the main process.
@@ -25,7 +25,7 @@ LONGEST = 256
 """Most batches of a window, unless a loader needs longer ones, and most between two checks."""
 _SHORTEST = 16
 _SHORTEST_CYCLE_S = 1e-6
-COST_S = 50e-6
+COST_S = 70e-6
 """CPU seconds to record a batch in all processes together, when batches evict the hooks from the
 caches; measured by `python -m benchmarks.overhead`."""
 INLINE_COST_S = 20e-6

@@ -52,7 +52,8 @@ class Sheet:
 
     def computed(self, name: str) -> float | None:
         """Return the value of the formula, also for a given number; ``None`` if inputs are missing,
-        or nothing limits it. Raises `UsageError` when the result is not finite, as after a division by zero."""
+        or nothing limits it. Raises `UsageError` when the result is not finite, as after a division
+        by zero."""
         if name not in FORMULAS:
             return None
         formula = FORMULAS[name]

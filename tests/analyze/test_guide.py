@@ -6,7 +6,7 @@ import pytest
 
 from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
 from pipeprof.analyze.sweep.noise import Noise
-from pipeprof.analyze.sweep.outlooks import calibration, predict_untried
+from pipeprof.analyze.sweep.outlooks import Outlook, calibration, predict_untried
 from pipeprof.analyze.sweep.search import choose_next, plan
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 from tests.analyze.test_predict import batches, run_of
@@ -129,6 +129,16 @@ def test_a_run_with_one_worker_that_feeds_the_accelerator_needs_none_with_two():
     assert fed.trial is None
     assert {each.setting for each in fed.outlooks} == {*GRID} - {Setting(0), Setting(1, 2)}
     assert not any(each.may_be_faster for each in fed.outlooks)
+
+
+def test_a_sweep_of_one_data_set_has_two_trials_at_least():
+    """One of them is repeated, to show how much runs differ. Forms have a control."""
+    grid = [Setting(1, 1), Setting(2, 1), Setting(4, 1)]
+    one = run_of(batches(cpu_s=0.001), grid[0], TWO)
+    rate = one.batches_per_s
+    slower = tuple(Outlook(each, rate, rate, (rate, rate), False) for each in grid[1:])
+    assert choose_next(grid, [one], slower).trial == Setting(2, 1)
+    assert choose_next(grid, [one], slower, rival=0.9 * rate).trial is None
 
 
 def chosen(runs, rival, **options):

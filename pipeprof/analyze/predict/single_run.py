@@ -39,7 +39,8 @@ class SingleRun:
     def __init__(self, run: Measured, context: RunContext) -> None:
         self._run = run
         self._hypotheses = RunHypotheses(run, context)
-        self._predicted: dict[Setting, Prediction] = {}
+        self._predicted: dict[tuple[Setting, int], Prediction] = {}
+        """Setting and rounds → prediction."""
         self._predicted_with_spare: dict[int, Prediction] = {}
         """Number of workers → prediction for batches that need `SPARE_CAPACITY`."""
 
@@ -65,17 +66,17 @@ class SingleRun:
 
     def predict_setting(self, setting: Setting, rounds: int = _ROUNDS) -> Prediction:
         """Predict the run with ``setting``, from ``rounds`` of the bootstrap."""
-        if setting not in self._predicted:
+        if (setting, rounds) not in self._predicted:
             measured = self._run.setting.num_workers
             noise = _NOISE_PER_DOUBLING * doublings(setting, measured)
-            self._predicted[setting] = _combined([
+            self._predicted[setting, rounds] = _combined([
                 predict(
                     replace(hypothesis, noise=hypot(hypothesis.noise, noise)), setting,
                     self._hypotheses.step_s, rounds=rounds, lone=True, measured=measured,
                 )
                 for hypothesis in self._hypotheses.every
             ])  # fmt: skip
-        return self._predicted[setting]
+        return self._predicted[setting, rounds]
 
     def quick_rate(self, setting: Setting) -> float:
         """Return simulated batches/s with ``setting``, as the mean of the hypotheses, without an

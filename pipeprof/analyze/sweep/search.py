@@ -66,7 +66,10 @@ def choose_next(
         return Plan(two)
     if faster:
         return Plan(max(faster, key=lambda each: each.batches_per_s).setting, outlooks)
-    return Plan(_cheaper(outlooks, tried, rival), outlooks, is_cheaper=True)
+    cheaper = _cheaper(outlooks, tried, rival)
+    if cheaper is None and len(tried) == 1 and not rival:
+        return Plan(two)  # a single trial does not show how much runs differ
+    return Plan(cheaper, outlooks, is_cheaper=True)
 
 
 def _faster(outlooks: Sequence[Outlook], rival: float) -> Sequence[Outlook]:
