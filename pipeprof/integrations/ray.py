@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
 from pipeprof.integrations.instance_patches import as_phase
-from pipeprof.integrations.under_run import RAY_OUT
+from pipeprof.integrations.under_run import RAY_OUT, save_profile
 from pipeprof.loaders.instrument.monkeypatch import Method, wrap_in
 from pipeprof.log import log_caught, say, suppress_and_log
+from pipeprof.storage.urls import is_local, local_path, redact
 
 if TYPE_CHECKING:
     from pipeprof.loaders.autopatch.session import Session
@@ -45,7 +46,8 @@ class PipeprofRayCallback(WorkerGroupCallback):  # type: ignore[misc]
     runs. A worker that has died leaves no profile.
 
     Args:
-        out: Folder for the profiles, as ``OUT/worker0/NAME.json``; ``None`` saves none.
+        out: Folder for the profiles, a path or a URL of fsspec, as ``OUT/worker0/loader-1.json``;
+            ``None`` saves none.
 
     Examples:
         >>> from pipeprof.integrations.ray import PipeprofRayCallback
@@ -53,8 +55,8 @@ class PipeprofRayCallback(WorkerGroupCallback):  # type: ignore[misc]
     """
 
     def __init__(self, out: str | Path | None = None) -> None:
-        out = out or os.environ.get(RAY_OUT)
-        self._out = Path(out).absolute() if out else None
+        folder = str(out or os.environ.get(RAY_OUT) or "")
+        self._out = local_path(folder) if folder and is_local(folder) else folder
 
     def after_execution_group_start(self, group: Any) -> None:
         with suppress_and_log(_log, "no worker is measured"):
@@ -104,16 +106,14 @@ def collect_profiles() -> list[Profile]:
     return [profile for session in _sessions for profile in session.profiles(0.05)]
 
 
-def _report(profiles: list[list[Profile]], out: Path | None) -> None:
+def _report(profiles: list[list[Profile]], out: str) -> None:
     for worker, found in enumerate(profiles):
         for number, profile in enumerate(found, start=1):
             if not worker:
                 say(f"worker 0: {profile.name}\n\n{profile}\n")
-            if out is not None:
-                folder = out / f"worker{worker}"
-                folder.mkdir(parents=True, exist_ok=True)
-                profile.save(folder / f"loader-{number}.json")
+            if out:
+                save_profile(profile, out, worker, number)
     if not any(profiles):
         say("no worker iterated a DataLoader.")
-    elif out is not None:
-        say(f"saved the profiles of {len(profiles)} workers in {out}")
+    elif out:
+        say(f"saved the profiles of {len(profiles)} workers in {redact(out)}")

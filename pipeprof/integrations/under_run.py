@@ -10,13 +10,15 @@ import logging
 import os
 import sys
 from functools import partial
-from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.log import suppress_and_log
 from pipeprof.measure.import_hook import when_imported
-from pipeprof.storage.urls import is_local
+from pipeprof.storage.urls import join
+
+if TYPE_CHECKING:
+    from pipeprof.model import Profile
 
 _log = logging.getLogger(__name__)
 
@@ -37,17 +39,31 @@ def install(out: str) -> None:
         when_imported(module, partial(_name_checkpoints, name=name, methods=methods))
 
 
+def save_profile(profile: Profile, out: str, worker: int, number: int) -> None:
+    """Save the profile of a loader of one of Ray's workers, at a path or a URL."""
+    from pipeprof.storage.write import open_object
+    from pipeprof.store import dumps
+
+    with open_object(join(out, f"worker{worker}/loader-{number}.json")) as sink:
+        sink.write(dumps(profile))
+
+
 def has_other_profiles(out: str) -> bool:
-    """Return whether the workers of Ray Train left profiles in ``out``."""
-    return os.environ.get(RAY_OUT) == out and any(Path(out).glob("worker*/*.json"))
+    """Return whether the workers of Ray Train left profiles in ``out``, a path or a URL."""
+    if os.environ.get(RAY_OUT) != out:
+        return False
+    from pipeprof.storage.write import object_sizes
+
+    with suppress_and_log(_log, "whether workers left profiles is not known"):
+        return any(name.startswith("worker") for name in object_sizes(out))
+    return False
 
 
 def _profile_ray_workers(out: str) -> None:
     callbacks = os.environ.get("RAY_TRAIN_CALLBACKS")
     ours = "pipeprof.integrations.ray.PipeprofRayCallback"
     os.environ["RAY_TRAIN_CALLBACKS"] = f"{callbacks},{ours}" if callbacks else ours
-    if is_local(out):  # the callback saves in folders alone
-        os.environ[RAY_OUT] = out
+    os.environ[RAY_OUT] = out
 
 
 def lightning_callbacks() -> list[Any]:

@@ -6,6 +6,7 @@ import os
 import sys
 from types import ModuleType, SimpleNamespace
 
+import fsspec
 import pytest
 from torch.utils.data import DataLoader
 
@@ -13,7 +14,9 @@ import pipeprof
 from pipeprof.integrations import under_run
 from pipeprof.integrations.instance_patches import InstancePatches, as_phase
 from pipeprof.integrations.profiled_loaders import ProfiledLoaders, warn_if_too_old
+from pipeprof.store import loads
 from tests.loaders.forms import Marked
+from tests.samples import sample_profile
 
 
 class Trainer:
@@ -103,6 +106,18 @@ def test_a_framework_that_is_not_as_expected_is_left_alone(monkeypatch, tmp_path
     under_run._profile_ray_workers(str(tmp_path))
     assert os.environ["RAY_TRAIN_CALLBACKS"].startswith("mine.Callback,pipeprof.")
     assert not under_run.has_other_profiles(str(tmp_path))
+
+
+@pytest.mark.parametrize("where", ["{folder}/profiles", "memory://ray-profiles"])
+def test_profiles_of_rays_workers_are_saved_at_a_path_or_a_url(monkeypatch, tmp_path, where):
+    out = where.format(folder=tmp_path)
+    monkeypatch.setenv(under_run.RAY_OUT, out)
+    assert not under_run.has_other_profiles(out)
+    saved = sample_profile()
+    under_run.save_profile(saved, out, worker=1, number=2)
+    assert under_run.has_other_profiles(out)
+    with fsspec.open(f"{out}/worker1/loader-2.json", "rb") as file:
+        assert loads(file.read()) == saved
 
 
 @pytest.mark.parametrize(("least", "said"), [("0.0", ""), ("999.1", "999.1 or newer is.")])
