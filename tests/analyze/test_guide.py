@@ -2,13 +2,20 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from pipeprof.analyze.predict.workload import Demand, Link, Machine, Setting
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Measured, Setting
 from pipeprof.analyze.sweep.noise import Noise
-from pipeprof.analyze.sweep.outlooks import Outlook, calibration, predict_untried
+from pipeprof.analyze.sweep.outlooks import (
+    Outlook,
+    _least_cycle_s,
+    calibration,
+    predict_untried,
+)
 from pipeprof.analyze.sweep.search import choose_next, plan
 from pipeprof.analyze.thresholds import EQUALLY_FAST
+from tests.analyze.test_blame import log
 from tests.analyze.test_predict import batches, run_of
 
 GRID = [Setting(0), *(Setting(w, p) for w in (1, 2, 4, 8) for p in (1, 2, 4))]
@@ -139,6 +146,20 @@ def test_a_sweep_of_one_data_set_has_two_trials_at_least():
     slower = tuple(Outlook(each, rate, rate, (rate, rate), False) for each in grid[1:])
     assert choose_next(grid, [one], slower).trial == Setting(2, 1)
     assert choose_next(grid, [one], slower, rival=0.9 * rate).trial is None
+
+
+@pytest.mark.parametrize(("busy", "seconds"), [(False, 0.013), (True, 0.010)])
+def test_a_hand_over_limits_all_settings_unless_it_waits_for_a_worker_that_fetches(busy, seconds):
+    """Each batch is ready 1 ms before main asks for it, and handed out 3 ms later; a step is 10."""
+    turn = 0.013 * np.arange(40)
+    ended = turn + (0.0005 if busy else -0.0015)
+    made = log(
+        asked_s=turn, delivered_s=turn + 0.003, done_s=turn + 0.013, sent_s=turn - 0.001,
+        fetch_start_s=ended - 0.01, fetch_end_s=ended,
+    )  # fmt: skip
+    run = Measured(Setting(1, 2), made)
+    assert _least_cycle_s([run], with_workers=True) == pytest.approx(seconds)
+    assert _least_cycle_s([run], with_workers=False) == pytest.approx(0.01)
 
 
 def chosen(runs, rival, **options):

@@ -17,8 +17,10 @@ from pipeprof.analyze.predict.predict import Prediction, predict
 from pipeprof.analyze.predict.run_hypotheses import RunContext
 from pipeprof.analyze.predict.single_run import SingleRun
 from pipeprof.analyze.predict.workload import Measured, Setting
+from pipeprof.analyze.profile.batch_table import Columns, Mask
 from pipeprof.analyze.profile.drift import drift_of
 from pipeprof.analyze.profile.intervals import NORMAL_90
+from pipeprof.analyze.profile.worker_activity import rows_by_worker
 from pipeprof.analyze.sweep.noise import Noise
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 
@@ -176,15 +178,30 @@ def _least_cycle_s(tried: Sequence[Measured], with_workers: bool) -> float:
     """Return the least seconds of a batch in any setting: those of the training step.
 
     With workers, handing over a batch comes on top. Of the batches that were ready when they were
-    asked for, a quarter took no longer than that.
+    asked for, and whose worker was idle, a quarter took no longer than that.
     """
     step_s = min(float(run.columns.step_s.mean()) for run in tried)
     if not with_workers:
         return step_s
     ready_s = np.concatenate([
-        run.columns.stall_s[run.columns.sent_s < run.columns.asked_s] for run in tried
+        run.columns.stall_s[(run.columns.sent_s < run.columns.asked_s) & _idle(run.columns)]
+        for run in tried
     ])  # fmt: skip
     return step_s + (float(np.percentile(ready_s, 25)) if len(ready_s) >= _LEAST_READY else 0.0)
+
+
+def _idle(columns: Columns) -> Mask:
+    """Return for which batches their worker fetched no other one when they were asked for. One that
+    does keeps its interpreter from handing over. [batches]"""
+    idle = np.zeros(len(columns), dtype=bool)
+    for _, rows in rows_by_worker(columns):
+        asked = columns.asked_s[rows]
+        begun, ended = (
+            np.searchsorted(np.sort(moments[rows]), asked, side="right")
+            for moments in (columns.fetch_start_s, columns.fetch_end_s)
+        )
+        idle[rows] = begun == ended
+    return idle
 
 
 def _nearest(setting: Setting, tried: Sequence[Measured]) -> Measured:
