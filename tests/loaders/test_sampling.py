@@ -166,7 +166,7 @@ def test_without_workers_windows_are_recorded_too_and_every_batch_comes():
 
 class Slow(Quick):
     def __getitem__(self, index):
-        time.sleep(0.004)
+        time.sleep(0.006)
         return index
 
 
