@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -96,16 +98,28 @@ def side_by_side(far: Far, at_once: int) -> float:
         return sum(1 / each.result() for each in took)
 
 
+@contextmanager
+def first_at_the_cores() -> Iterator[None]:
+    """Have this process served before others, which would leave the client too little CPU time to
+    be the limit: the server, and what runs next to this test."""
+    _set_niceness(-15)
+    yield
+    _set_niceness(0)
+
+
+def _set_niceness(niceness: int) -> None:
+    for thread in os.listdir("/proc/self/task"):
+        os.setpriority(os.PRIO_PROCESS, int(thread), niceness)
+
+
 def test_a_client_that_limits_is_distinguished_from_the_store(
     data: Path, monkeypatch: pytest.MonkeyPatch, record_truth: RecordTruth
 ) -> None:
     """s3fs, in Python, needs more than a millisecond of CPU a request; the server, with nothing in
     between, gives more to another client."""
-    with serving(data / "root", data / "log", more=NO_ETAG) as server:
+    with serving(data / "root", data / "log", more=NO_ETAG) as server, first_at_the_cores():
         lead_to(server.endpoint, monkeypatch)
         slow = probed(6.0, _SMALL, 8, client="s3fs")
-        if not slow.requests_client_bound:  # something else may have had the cores for a moment
-            slow = probed(6.0, _SMALL, 8, client="s3fs")
         other = probed(6.0, _SMALL, 8, client="pyarrow")
     record_truth(
         "probe of S3 on this machine, by s3fs: requests/s",
