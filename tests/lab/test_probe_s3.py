@@ -100,8 +100,8 @@ def side_by_side(far: Far, at_once: int) -> float:
 
 @contextmanager
 def first_at_the_cores() -> Iterator[None]:
-    """Have this process served before others, which would leave the client too little CPU time to
-    be the limit: the server, and what runs next to this test."""
+    """Have this process, and the server that it starts, served before what runs next to this test.
+    That would leave the client too little CPU time to be the limit, or the server."""
     _set_niceness(-15)
     yield
     _set_niceness(0)
@@ -117,7 +117,7 @@ def test_a_client_that_limits_is_distinguished_from_the_store(
 ) -> None:
     """s3fs, in Python, needs more than a millisecond of CPU a request; the server, with nothing in
     between, gives more to another client."""
-    with serving(data / "root", data / "log", more=NO_ETAG) as server, first_at_the_cores():
+    with first_at_the_cores(), serving(data / "root", data / "log", more=NO_ETAG) as server:
         lead_to(server.endpoint, monkeypatch)
         slow = probed(6.0, _SMALL, 8, client="s3fs")
         other = probed(6.0, _SMALL, 8, client="pyarrow")
