@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes.util
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,13 +38,13 @@ def gpudirect(path: str, direct: bool, root: str = "/") -> GpuDirect:
     return GpuDirect((*_lacking_software(root), *_lacking_storage(mount, direct)))
 
 
-def _lacking_software(root: str, library: Callable[[], bool] | None = None) -> Iterator[str]:
+def _lacking_software(root: str) -> Iterator[str]:
     drivers = Path(root, "proc/driver")
     if not _has_entries(drivers / "nvidia/gpus"):
         yield "an NVIDIA GPU with its driver loaded"
     if not (drivers / "nvidia-fs").is_dir():
         yield "the kernel module nvidia_fs"
-    if not (library or _has_library)():
+    if not _has_library():
         yield "the library libcufile, of the CUDA toolkit or of the package nvidia-cufile"
 
 

@@ -103,9 +103,8 @@ def test_a_client_that_limits_is_distinguished_from_the_store(
     between, gives more to another client."""
     with serving(data / "root", data / "log", more=NO_ETAG) as server:
         lead_to(server.endpoint, monkeypatch)
-        for _ in range(
-            5
-        ):  # where the cores are slow to wake up, or others have them, none is used up
+        # where cores are slow to wake up, or others have them, the client leaves some of its own
+        for _ in range(5):
             slow = probed(4.0, _SMALL, 32, client="s3fs")
             if slow.requests_client_bound:
                 break

@@ -39,7 +39,8 @@ class Outlook:
     setting: Setting
     batches_per_s: float
     most: float
-    """Upper bound of the mean of many runs in batches/s, with 95 % confidence."""
+    """Upper bound of the mean of many runs in batches/s, with 95 % confidence. It is closer than
+    that of ``interval`` where a similar setting was tried, or where no setting can be faster."""
     interval: tuple[float, float]
     """90 % interval of the next run in batches/s, including the noise between runs."""
     may_be_faster: bool
