@@ -66,6 +66,8 @@ class FilePlan:
     columns were asked for by name."""
     by_folder: bool = False
     """Whether a column is `Split.folder`, which is known once all objects are."""
+    faults: tuple[Fault, ...] = ()
+    """The damage that planning left out."""
 
 
 @dataclass(frozen=True)

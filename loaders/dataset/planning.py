@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
 from pipeprof import formats, manifest
-from pipeprof.errors import FormatError, NothingFound, PipeprofError, SchemaMismatch
-from pipeprof.formats.base import Decoder, Fault, FilePlan, Format, ReadOptions, Split, drive_plan
+from pipeprof.errors import FormatError, NothingFound, PipeprofError
+from pipeprof.formats.base import Decoder, Format, ReadOptions, Split
 from pipeprof.formats.images.format import folder_numbers
 from pipeprof.formats.readers import installed_version, read_by, split_reader
-from pipeprof.formats.types import format_type, has_tensor, no_tensor, parse_type
+from pipeprof.formats.types import format_type, parse_type
 from pipeprof.loaders.bad_data import SkipCounter
-from pipeprof.loaders.dataset.data_objects import data_objects, with_index
+from pipeprof.loaders.dataset.data_objects import DataObjects, data_objects, with_index
+from pipeprof.loaders.dataset.object_plans import Form, ObjectPlanner, Planned, several
 from pipeprof.model import DataSource
 from pipeprof.storage import ObjectInfo, Store, open_store
 from pipeprof.storage.urls import join, redact
@@ -24,14 +25,8 @@ from pipeprof.storage.urls import join, redact
 _SNIFFED_BYTES = 4096
 _MOST_NAMED = 5
 """Most columns that a warning names."""
-Form: TypeAlias = Literal["tensor", "table", "any"]
-"""Which columns are wanted: those that have a tensor form, those that every format can store
-(`formats.types`), or all."""
-Types: TypeAlias = "Mapping[str, pa.DataType]"
 ObjectSplit = tuple[ObjectInfo, Split]
 """A split, and the object that it is a part of."""
-PlanObject: TypeAlias = "Callable[[ObjectInfo, Sequence[str] | None, Types], FilePlan]"
-"""Plans an object with these columns and types."""
 
 
 class ColumnsLeftOut(UserWarning):
@@ -88,18 +83,12 @@ def plan_dataset(
     arrow_types = {
         name: parse_type(text) for name, text in {**_declared(store, url), **(types or {})}.items()
     }
-    plan_object = partial(_plan, read_by(reader, chosen), store, options, skips)
-    schema, plans = _plan_all(
-        plan_object, items, columns, arrow_types, form, skips, chosen.optional_columns
-    )
+    planner = ObjectPlanner(read_by(reader, chosen), store, options, skips)
+    schema, plans = planner.plan_all(items, columns, arrow_types, form, chosen.optional_columns)
     if schema is None:
         raise NothingFound(f"{redact(url)} holds no rows, and no file says what the columns are.")
-    if reader is None:
-        plans = [
-            (item, with_index(store, item, plan, index, options.split_bytes))
-            if (index := found.indexes.get(item.url)) and plan.splits else (item, plan)
-            for item, plan in plans
-        ]  # fmt: skip
+    if reader is None and found.indexes:
+        plans = list(several(store, partial(_with_index, store, found, options), plans))
     if any(plan.by_folder for _, plan in plans):
         plans = _with_folders(plans)
     left_out = next((plan.left_out for _, plan in plans if plan.left_out), ())
@@ -118,35 +107,6 @@ def plan_dataset(
     return DatasetPlan(store, chosen.name, schema, splits, source, notes)
 
 
-def explain(error: FormatError, item: ObjectInfo) -> FormatError:
-    """Return ``error`` with the URL of the object, which the format does not know."""
-    return type(error)(f"{item.url}: {error}")
-
-
-def _plan(
-    chosen: Decoder,
-    store: Store,
-    options: ReadOptions,
-    skips: SkipCounter,
-    item: ObjectInfo,
-    columns: Sequence[str] | None,
-    types: Types,
-) -> FilePlan:
-    def on_fault(fault: Fault) -> None:
-        if not skips.enabled:
-            raise fault.error
-        skips.skip_rows(item.url, explain(fault.error, item), fault.rows)
-
-    try:
-        return drive_plan(
-            chosen.plan(item.size, columns, types, options),
-            lambda offset, length: store.read(item, [(offset, length)])[0],
-            on_fault,
-        )
-    except FormatError as error:
-        raise explain(error, item) from None
-
-
 def _one_format(store: Store, items: Sequence[ObjectInfo], url: str, skips: SkipCounter) -> Format:
     """Return the format of all objects, by the content of one object of each suffix."""
     found: dict[str, tuple[Format, ObjectInfo]] = {}
@@ -161,7 +121,7 @@ def _one_format(store: Store, items: Sequence[ObjectInfo], url: str, skips: Skip
         try:
             chosen = formats.detect(item.url, bytes(head), bytes(tail))
         except FormatError as error:
-            skips.skip_rows(item.url, error, 0)  # `_plan_all` counts the object
+            skips.skip_rows(item.url, error, 0)  # `ObjectPlanner` counts the object
             first_error = first_error or error
             continue
         known_suffixes.add(suffix)
@@ -177,82 +137,24 @@ def _one_format(store: Store, items: Sequence[ObjectInfo], url: str, skips: Skip
     return only
 
 
-def _plan_all(
-    plan_object: PlanObject,
-    items: Sequence[ObjectInfo],
-    columns: Sequence[str] | None,
-    types: Types,
-    form: Form,
-    skips: SkipCounter,
-    optional: bool,
-) -> tuple[pa.Schema | None, list[tuple[ObjectInfo, FilePlan]]]:
-    """Return the schema of the first object that has one, and the plan of each object. All objects
-    must have that schema's columns, in any order, with the same types; where columns are
-    ``optional``, they are read as these types, and may be absent. Raises `FormatError` when no
-    object can be read."""
-    schema: pa.Schema | None = None
-    plans: list[tuple[ObjectInfo, FilePlan]] = []
-    first, first_error = items[0], None
-    for item in items:
-        try:
-            if schema is None:
-                plan, types = _plan_first(plan_object, item, columns, types, form)
-                if optional and plan.schema is not None:
-                    types = {field.name: field.type for field in plan.schema}
-            else:
-                plan = plan_object(item, schema.names, types)
-            if schema is not None and plan.schema is not None and not plan.schema.equals(schema):
-                raise SchemaMismatch(
-                    f"{item.url} has other types than {first.url}: "
-                    f"{_difference(plan.schema, schema)}. Read them apart, or give types=…"
-                )
-        except FormatError as error:
-            skips.skip_object(item.url, error)
-            first_error = first_error or error
-            continue
-        plans.append((item, plan))
-        if schema is None:
-            first, schema = item, plan.schema
-    if first_error and not plans:
-        raise first_error
-    return schema, plans
+def _with_index(
+    store: Store, found: DataObjects, options: ReadOptions, planned: Planned
+) -> Planned:
+    """Cut an object by its index, where it has one. Raises `FormatError`."""
+    item, plan = planned
+    index = found.indexes.get(item.url)
+    if index is None or not plan.splits:
+        return planned
+    return item, with_index(store, item, plan, index, options.split_bytes)
 
 
-def _with_folders(
-    plans: Sequence[tuple[ObjectInfo, FilePlan]],
-) -> list[tuple[ObjectInfo, FilePlan]]:
+def _with_folders(plans: Sequence[Planned]) -> list[Planned]:
     """Write into each split the number of its object's folder."""
     numbers = folder_numbers([item.path for item, _ in plans])
     return [
         (item, replace(plan, splits=tuple(replace(each, folder=number) for each in plan.splits)))
         for (item, plan), number in zip(plans, numbers, strict=True)
     ]
-
-
-def _plan_first(
-    plan_object: PlanObject,
-    item: ObjectInfo,
-    columns: Sequence[str] | None,
-    types: Types,
-    form: Form,
-) -> tuple[FilePlan, Types]:
-    """Plan the object that decides which columns all others have, and with which ``types``. Raises
-    `SchemaMismatch` where no column has ``form``, or one of ``columns`` has not."""
-    if form == "any":
-        every = plan_object(item, None, types)
-        types = {**{each.name: each.type for each in every.left_out}, **types}
-        same = columns is None and not every.left_out
-        return every if same else plan_object(item, columns, types), types
-    plan = plan_object(item, columns, types)
-    fields = tuple(plan.schema or ())
-    kept = [each.name for each in fields if form == "table" or has_tensor(each.type)]
-    others = tuple(each for each in fields if each.name not in kept)
-    left_out = (*plan.left_out, *others)
-    if (others and columns is not None) or (left_out and not kept):
-        raise explain(no_tensor((others or left_out)[0], kept), item)
-    if others:
-        plan = plan_object(item, kept, types)
-    return replace(plan, left_out=left_out), types
 
 
 def _without_tensor(fields: Sequence[pa.Field]) -> str:
@@ -263,12 +165,6 @@ def _without_tensor(fields: Sequence[pa.Field]) -> str:
     several = len(fields) > 1
     return (f"column{'s' if several else ''} {', '.join(names)} {'have' if several else 'has'} "
             "no tensor form")  # fmt: skip
-
-
-def _difference(one: pa.Schema, other: pa.Schema) -> str:
-    """Describe the first column whose type differs; both schemas have the same names."""
-    name = next(name for name in one.names if one.field(name).type != other.field(name).type)
-    return f"{name!r} is {one.field(name).type}, not {other.field(name).type}"
 
 
 def _declared(store: Store, url: str) -> Mapping[str, str]:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from pipeprof.errors import FormatError
 from pipeprof.formats.base import Decoding, Fault, ReadOptions, ReadRequest, Split
 from pipeprof.loaders.bad_data import SkipCounter
-from pipeprof.loaders.dataset.planning import DatasetPlan, explain
+from pipeprof.loaders.dataset.object_plans import explain
+from pipeprof.loaders.dataset.planning import DatasetPlan
 from pipeprof.loaders.dataset.prefetch import StoreReader
 from pipeprof.loaders.dataset.sharding import find_worker
 from pipeprof.loaders.dataset.shuffling import permuted

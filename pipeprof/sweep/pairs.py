@@ -1,6 +1,7 @@
 """Compare a sweep's two best settings by alternating short runs, in the order A B B A B A A B.
 
-They end when they have decided, and take at most as long as the trials of their data set did.
+They end when they have decided, or have measured for as long as the trials of their data set did.
+What each run takes to start comes on top, and the least number of batches where these are slow.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from pipeprof import formats
 from pipeprof.errors import FormatError, UsageError
 from pipeprof.formats.base import Fault, ReadOptions, ReadRequest, Split
 from pipeprof.loaders.bad_data import SkipCounter
-from pipeprof.loaders.dataset.planning import DatasetPlan, explain, plan_dataset
+from pipeprof.loaders.dataset.object_plans import explain
+from pipeprof.loaders.dataset.planning import DatasetPlan, plan_dataset
 from pipeprof.model import OnError, Sample
 from pipeprof.storage import ObjectInfo
 from pipeprof.storage.urls import redact
