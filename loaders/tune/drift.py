@@ -30,9 +30,9 @@ class DriftWatch:
         """An epoch begins."""
         self._clock.interrupt()
 
-    def drifted(self, asked_s: float, delivered_s: float) -> bool:
+    def drifted(self, asked_s: float, delivered_s: float, after_pause: bool = False) -> bool:
         """Note a batch. Return whether the accelerator is starved, and more than before."""
-        self._clock.batch(asked_s, delivered_s)
+        self._clock.batch(asked_s, delivered_s, after_pause)
         if not self._clock.long_enough:
             return False
         now = self._clock.stretch().fed

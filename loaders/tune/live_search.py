@@ -44,6 +44,8 @@ class Delivered:
     setting: TunedSetting
     asked_s: float
     delivered_s: float
+    after_pause: bool = False
+    """Whether the step before it had a pause."""
 
 
 Event = Delivered | None
@@ -177,7 +179,7 @@ class LiveSearch:
                 error = self._training.why_failed(setting) or "another setting took its place"
                 return MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error=error)
             else:
-                clock.batch(event.asked_s, event.delivered_s)
+                clock.batch(event.asked_s, event.delivered_s, event.after_pause)
                 if self._training.within_epochs and self._is_enough(clock):
                     break
         return clock.stretch(lost_s)
@@ -221,8 +223,23 @@ class LiveSearch:
             event = yield
             if event is None:
                 watch.interrupt()
-            elif watch.drifted(event.asked_s, event.delivered_s):
+            elif watch.drifted(event.asked_s, event.delivered_s, event.after_pause):
                 self.ranks.call()
+
+
+def with_candidate(candidate: Candidate, propose: Propose) -> Propose:
+    """Return a function that proposes ``candidate`` first, and then what ``propose`` does."""
+
+    def start(recording: Recording, now: TunedSetting) -> Callable[[], Sequence[Candidate] | None]:
+        result = propose(recording, now)
+
+        def found() -> Sequence[Candidate] | None:
+            others = result()
+            return None if others is None else [candidate, *others]
+
+        return found
+
+    return start
 
 
 def _next(steps: Generator[Step, Answer, None], answer: Answer | None) -> Step | None:

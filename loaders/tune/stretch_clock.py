@@ -16,12 +16,14 @@ _PARTS = 8
 
 
 class StretchClock:
-    """Batches of one setting under the clock; those that fill its buffers are left out."""
+    """Batches of one setting under the clock. Those that fill its buffers are left out, and those
+    that a pause filled them with."""
 
     def __init__(self, setting: TunedSetting, least_s: float = LEAST_S) -> None:
         self.setting = setting
         self._least_s = least_s
         self._skip = setting.outstanding + 1
+        self._since_pause = 0
         self._last_s = 0.0
         self._cycles_s: list[float] = []
         self.seconds, self._waited_s = 0.0, 0.0
@@ -30,7 +32,12 @@ class StretchClock:
     def batches(self) -> int:
         return len(self._cycles_s)
 
-    def batch(self, asked_s: float, delivered_s: float) -> None:
+    def batch(self, asked_s: float, delivered_s: float, after_pause: bool = False) -> None:
+        self._since_pause += 1
+        if after_pause:
+            # half of the batches count also where pauses follow each other closely
+            rested = min(self.setting.outstanding, self._since_pause // 2)
+            self._skip, self._since_pause = max(self._skip, rested + 1), 0
         if self._skip:
             self._skip -= 1
         else:

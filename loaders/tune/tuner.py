@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,16 +17,18 @@ from pipeprof.loaders.tune.agreement import Terms
 from pipeprof.loaders.tune.epoch import CarriedEpoch
 from pipeprof.loaders.tune.kept_workers import KeptWorkers
 from pipeprof.loaders.tune.lacking import what_is_lacking
-from pipeprof.loaders.tune.live_search import Delivered, Event, LiveSearch, Propose
+from pipeprof.loaders.tune.live_search import Delivered, Event, LiveSearch, Propose, with_candidate
 from pipeprof.loaders.tune.order import EpochOrder
 from pipeprof.loaders.tune.ranks import OneRank, Ranks, RanksDisagree
 from pipeprof.loaders.tune.search import Candidate, Search
+from pipeprof.loaders.tune.training_steps import TrainingSteps
 from pipeprof.loaders.tune.tuned_epoch import TunedEpoch
 from pipeprof.loaders.tune.variant import Variant
 from pipeprof.loaders.tune.variants import Variants
 from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.measure import pauses
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
-from pipeprof.model import Recording, TunedSetting, Tuning
+from pipeprof.model import TunedSetting, Tuning
 
 if TYPE_CHECKING:  # what shows figures is imported only where that is asked for
     from pipeprof.loaders.live.live_pass import LiveLoader
@@ -66,7 +68,6 @@ class Tuner:
         self._seeds = torch.Generator()
         """Of the workers that start next."""
         self._own, self._first = own, terms.first
-        self._propose = propose
         self._can_be_undone = not isinstance(loader.dataset, IterableDataset)
         """Whether other workers can fetch what those of a failed setting did not deliver."""
         spared = own if self._can_be_undone else None
@@ -75,9 +76,12 @@ class Tuner:
         self._failures: dict[TunedSetting, str] = {}
         """Why a setting cannot be used."""
         self.search = Search(terms.first, self._budget_s)
-        self.live = LiveSearch(self.search, self, self._started_proposal, find_ranks, terms)
+        if self._first != own:  # what an earlier run chose must still be better than that
+            propose = with_candidate(Candidate(own), propose)
+        self.live = LiveSearch(self.search, self, propose, find_ranks, terms)
         self._steps: Generator[None, Event, None] | None = self.live.run()
         """Resumed after each batch; ``None`` once nothing is measured any more."""
+        self._training_steps = TrainingSteps()
         self._kept = KeptWorkers(loader, may_keep_workers, clock.now)
         self._started: Variant | None = None
         """The variant whose workers this epoch began with, if it started them."""
@@ -113,6 +117,8 @@ class Tuner:
         return epoch
 
     def _begin(self) -> CarriedEpoch:
+        pauses.listen(self._training_steps)
+        self._training_steps.begin(None)
         self._resume(None)
         while self._steps and self.live.proposing and not self.within_epochs:
             time.sleep(0.01)
@@ -174,7 +180,9 @@ class Tuner:
             self._awaits_first = False
             self._kept.first_batch()
         if self._steps is not None:
-            self._resume(Delivered(epoch.current.setting, asked_s, delivered_s))
+            after_pause = self._training_steps.paused(asked_s)
+            self._resume(Delivered(epoch.current.setting, asked_s, delivered_s, after_pause))
+            self._training_steps.begin(self.clock.now())
 
     def _resume(self, event: Event) -> None:
         if self._steps is None:
@@ -262,19 +270,6 @@ class Tuner:
         if self._keep and self.live.ranks.rank == 0 and setting != self._remembered:
             self._keep(setting)
             self._remembered = setting
-
-    def _started_proposal(
-        self, recording: Recording, now: TunedSetting
-    ) -> Callable[[], Sequence[Candidate] | None]:
-        result = self._propose(recording, now)
-        # one that an earlier run chose must still be better than the user's own
-        own = [Candidate(self._own)] if self._first != self._own else []
-
-        def with_own() -> Sequence[Candidate] | None:
-            found = result()
-            return None if found is None else [*own, *found]
-
-        return with_own
 
     def _give_up(self, reason: str = "") -> None:
         """Continue with the present setting."""

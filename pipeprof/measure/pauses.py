@@ -72,8 +72,8 @@ _this_thread = _ThisThread()
 
 def listen(listener: Listener) -> None:
     """Send notes of this thread to a pass for as long as that exists."""
-    _this_thread.passes = [each for each in _this_thread.passes if each() is not None]
-    _this_thread.passes.append(weakref.ref(listener))
+    others = [each for each in _this_thread.passes if each() not in (None, listener)]
+    _this_thread.passes = [*others, weakref.ref(listener)]
 
 
 def announce(note: PauseNote) -> None:

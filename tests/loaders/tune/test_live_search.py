@@ -12,6 +12,7 @@ from pipeprof.loaders.tune.drift import MOST_REPEATS
 from pipeprof.loaders.tune.live_search import Delivered, LiveSearch
 from pipeprof.loaders.tune.ranks import OneRank
 from pipeprof.loaders.tune.search import Candidate, Search
+from pipeprof.loaders.tune.training_steps import TrainingSteps
 from pipeprof.model import Recording, TunedSetting
 
 ONE, TWO = TunedSetting(1, 2), TunedSetting(2, 2)
@@ -29,6 +30,9 @@ class Training:
         self.events: list[str] = []
         self._candidates = candidates
         self._now_s = 0.0
+        self.validates_every, self._batches = 0, 0
+        """A validation of 20 s after so many batches; 0 is never."""
+        self._training_steps = TrainingSteps()
         self.search = Search(ONE, lambda: 1e9)
         terms = Terms("images", ONE, 10**6, 2, "here")
         self.live = LiveSearch(self.search, self, self.propose, OneRank, terms)
@@ -69,9 +73,15 @@ class Training:
         end_s = self._now_s + seconds
         while self._now_s < end_s:
             asked_s = self._now_s + 0.01
-            self._now_s = max(asked_s, self._now_s + self.batch_s[self.setting])
+            ready_s = self._now_s + self.batch_s[self.setting]
+            self._batches += 1
+            if self.validates_every and self._batches % self.validates_every == 0:
+                asked_s += 20
+            self._now_s = max(asked_s, ready_s)
+            paused = self._training_steps.paused(asked_s)
             with suppress(StopIteration):  # the search has ended for good
-                self._steps.send(Delivered(self.setting, asked_s, self._now_s))
+                self._steps.send(Delivered(self.setting, asked_s, self._now_s, paused))
+            self._training_steps.begin(self._now_s)
 
 
 def test_the_faster_setting_is_kept_and_its_start_counts_as_lost() -> None:
@@ -83,6 +93,21 @@ def test_the_faster_setting_is_kept_and_its_start_counts_as_lost() -> None:
     assert round(tried.ratio or 0, 3) == 2.0
     assert training.search.lost_s >= 0.25
     assert training.events == ["best"]
+
+
+def test_validation_changes_nothing_of_what_a_search_finds() -> None:
+    """Counted as steps, these pauses would make a starved accelerator look fed."""
+    found = []
+    for every in (0, 40):
+        training = Training(TWO)
+        training.batch_s[TWO] = 0.015
+        training.validates_every = every
+        training.run(20_000)
+        (tried,) = training.search.attempts
+        assert training.search.first
+        found.append((tried.kept, round(tried.ratio or 0, 3), training.search.first.fed))
+        assert training.live.repeats == 0
+    assert found[0] == found[1]
 
 
 def test_a_setting_that_cannot_start_is_not_kept() -> None:

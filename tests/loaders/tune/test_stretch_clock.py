@@ -35,3 +35,20 @@ def test_a_new_epoch_fills_the_buffers_again() -> None:
     clock.interrupt()
     clock.batch(100.0, 100.0)
     assert clock.batches == 5
+
+
+def test_a_pause_and_the_batches_that_were_fetched_meanwhile_do_not_count() -> None:
+    clock = timed(TWO.outstanding + 1 + 30, cycle_s=0.1, waited_s=0.04)
+    clock.batch(100.0, 100.0, after_pause=True)
+    for number in range(TWO.outstanding):  # they lie ready
+        clock.batch(100.01 + number / 100, 100.01 + number / 100)
+    assert clock.batches == 30
+    clock.batch(100.10, 100.14)
+    assert clock.batches == 31
+
+
+def test_where_pauses_follow_each_other_half_of_the_batches_count() -> None:
+    clock = timed(TWO.outstanding + 1, 0.1, 0)
+    for number in range(60):
+        clock.batch(10.0 + number, 10.0 + number, after_pause=number % 6 == 0)
+    assert clock.batches == 20

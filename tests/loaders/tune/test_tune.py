@@ -46,6 +46,18 @@ def test_it_finds_workers_while_training_runs() -> None:
     assert tuning.code in str(tuning)
 
 
+def test_pauses_within_the_epoch_do_not_hide_starvation() -> None:
+    """They take most of the time; without them the loop waits for nearly all of its time."""
+    loader = tuned(DataLoader(Slow(), batch_size=8))
+    for number, _ in enumerate(loader):
+        if number % 10 == 9:
+            with pipeprof.pause("validation"):
+                time.sleep(0.1)
+    before = loader.tuning().before
+    assert before is not None
+    assert before.starved_fraction > 0.9
+
+
 def test_a_trial_whose_worker_dies_is_undone() -> None:
     loader = tuned(DataLoader(Mortal(), batch_size=8, num_workers=1), TunedSetting(3, 2))
     assert samples(loader) == [*range(1600)]

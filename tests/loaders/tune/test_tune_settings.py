@@ -43,7 +43,7 @@ def test_the_order_may_change_only_where_it_is_asked_for() -> None:
     loader = DataLoader(Slow(), batch_size=8, num_workers=1)
     for any_order in (False, True):
         tuner = pipeprof.tune(loader, any_order=any_order)._tuner
-        bounds = tuner._propose.keywords["bounds"]
+        bounds = tuner.live._propose.keywords["bounds"]
         assert ("in_order" not in bounds.fixed) == any_order
 
 
