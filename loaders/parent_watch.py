@@ -1,27 +1,38 @@
-"""End a worker when its parent is killed.
+"""End a worker when its parent is killed, and end a spawned one as a forked one ends.
 
-torch's workers notice that by themselves, but then wait for the thread that sends batches. That
-thread may block for ever, because the pipe is full and other workers keep its read end open.
+torch's workers notice by themselves that their parent was killed, but then wait for the thread that
+sends batches. That thread may block for ever, because the pipe is full and other workers keep its
+read end open.
+
+A forked worker ends without tearing down its interpreter. A spawned one tears it down while threads
+run, among them the one that sends batches. Python stops such a thread within torch's C++ code,
+which aborts the process now and then.
 
 Only workers of `open_dataset` and of sweeps use this; other loaders belong to the user.
 """
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import select
+import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from multiprocessing.util import Finalize
+from typing import Any, Final
 
+_LAST: Final = -1000
+"""Priority of what runs when a worker has sent its batches and joined its threads."""
 _watching_process: int | None = None
 """Id of the process that has a watching thread; a fork copies this variable, but no thread."""
 
 
 def end_with_parent() -> None:
-    """End this process at once when its parent has ended, whatever it is doing then. Call it in a
-    worker's main thread. In a worker that is itself a thread it does nothing."""
+    """End this process at once when its parent has ended, whatever it is doing then. A spawned
+    worker will also end without tearing down its interpreter. Call it in a worker's main thread. In
+    a worker that is itself a thread it does nothing."""
     global _watching_process
     parent: Any = multiprocessing.parent_process()
     in_main = threading.current_thread() is threading.main_thread()
@@ -29,6 +40,8 @@ def end_with_parent() -> None:
         return
     _watching_process = os.getpid()
     threading.Thread(target=_exit_after, args=(parent,), name="parent-watch", daemon=True).start()
+    if "--multiprocessing-fork" in sys.orig_argv:  # spawned
+        Finalize(None, _exit_now, exitpriority=_LAST)
 
 
 class WorkerInit:
@@ -56,3 +69,12 @@ def _exit_after(parent: Any) -> None:
         ended.register(descriptor, select.POLLIN)
         ended.poll()
     os._exit(1)
+
+
+def _exit_now() -> None:
+    """Exit after a regular end, as a forked worker does."""
+    if sys.exc_info()[0] is None:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)

@@ -36,6 +36,32 @@ if __name__ == "__main__":
     print("ready", flush=True)
     time.sleep(300)
 """
+BUSY = """
+import atexit, sys, threading
+from pathlib import Path
+import torch
+from torch.utils.data import DataLoader
+import pipeprof
+
+def compute():
+    while True:
+        torch.zeros(10**6).sum()
+
+def start_threads(batch):
+    if not any(thread.name == "busy" for thread in threading.enumerate()):
+        atexit.register(Path(sys.argv[2]).touch)
+        for _ in range(2):
+            threading.Thread(target=compute, daemon=True, name="busy").start()
+    return batch
+
+if __name__ == "__main__":
+    data_set = pipeprof.open_dataset(sys.argv[1], batch_size=16, transform=start_threads)
+    iterator = iter(DataLoader(data_set, None, num_workers=1, multiprocessing_context="spawn"))
+    next(iterator)
+    (worker,) = iterator._workers
+    del iterator
+    print(worker.exitcode)
+"""
 THEIRS = """
 from torch.utils.data import DataLoader
 
@@ -136,3 +162,16 @@ def threads_here(index: int) -> None:
 
 def test_a_loader_that_is_only_profiled_gets_no_watch():
     assert len(list(pipeprof.wrap(DataLoader(Act(threads_here, 32), 4, num_workers=2)))) == 8
+
+
+def test_a_spawned_worker_ends_although_threads_compute(data: Path, tmp_path: Path) -> None:
+    """Without our care it aborts, as Python stops its threads within torch's C++ code."""
+    (tmp_path / "busy.py").write_text(BUSY)
+    ended = tmp_path / "ended"
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "busy.py"), str(data), str(ended)],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout == "0\n"
+    assert done.stderr == ""
+    assert ended.exists(), "what atexit holds is called"
