@@ -1,14 +1,15 @@
 """How good the setting is that `pipeprof.tune` finds while training runs, and what it costs.
 
-    python -m benchmarks.tune [--loaders N] [--seconds S] [--pairs N] [--seed N] [--verbose]
+    python -m benchmarks.tune [--loaders N] [--seconds S] [--seed N] [--verbose]
 
 Loaders are drawn at random (`benchmarks.random_loaders`): map-style, forked, with any number of
-workers as the user's own setting. Each trains epochs that take the own setting ``--seconds``.
-*Whole run* is the rate of a tuned epoch, search included, as a multiple of an epoch with the own
-setting. The two alternate, in pairs. A loader is below its own setting if its whole interval is;
-the interval is of 99 %, as there are many loaders. *Behind* is how much slower the chosen setting
-is than the fastest of a grid of workers and prefetching, in alternate runs of the steady state,
-pinned as the chosen setting is.
+workers as the user's own setting. Each trains an epoch that takes the own setting ``--seconds``.
+*Whole run* is the rate of that epoch tuned, search included, as a multiple of the same epoch with
+the own setting. Both run in turns of a few seconds (`tune_in_turns`), so that a machine that is
+slower for a while slows down both. A loader is below its own setting if its whole interval is; the
+interval is of 99 %, as there are many loaders. *Behind* is how much slower the chosen setting is
+than the fastest of a grid of workers and prefetching, in alternate runs of the steady state, pinned
+as the chosen setting is.
 The own setting, and the plain advice of as many workers as cores, are compared in the same way.
 *Lost* is the cost of the search, as `Tuning` reports it, as a share of the epoch. Seeds come from
 the clock; ``--seed`` repeats those of a run.
@@ -23,8 +24,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log, sqrt
-from time import perf_counter
+from math import exp, sqrt
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,9 @@ from benchmarks.random_loader_runs import lab_kinds, rate, run, tell
 from benchmarks.random_loader_surroundings import Surroundings, surroundings
 from benchmarks.random_loader_work import loader_of, pinning
 from benchmarks.random_loaders import LoaderSpec, draw
+from benchmarks.tune_in_turns import in_turns
 from pipeprof.analyze.predict.workload import Setting
+from pipeprof.analyze.profile.intervals import student_t
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import TunedSetting, Tuning
 from pipeprof.sweep.trial import any_workers
@@ -50,7 +52,8 @@ BEHIND, GOOD = 0.03, 0.85
 """The first bar: so many choices are at most so far behind the best."""
 WORST = -0.02
 """The second bar: no whole run is slower than the own setting by more."""
-_NORMAL_99 = 2.58
+_99 = 2.58 / 1.96
+"""How much wider an interval of 99 % is than one of 95 %, of a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Tuned:
     spec: LoaderSpec
     tuning: Tuning
     gains: tuple[float, ...]
-    """Log of the rate of a tuned epoch over that of an own one, per pair."""
+    """Log of the rate of a turn of the tuned epoch over that of the own one beside it."""
     behind: float
     """How much slower the chosen setting is than the best."""
     best: Setting
@@ -73,17 +76,23 @@ class Tuned:
     def gain(self) -> float:
         return float(np.exp(np.mean(self.gains))) - 1
 
-    def interval(self, noise: float) -> tuple[float, float]:
-        """99 % of ``gain``, if a pair deviates by ``noise`` or by what these pairs do."""
-        deviation = max(noise, float(np.std(self.gains, ddof=1)) if len(self.gains) > 1 else 0.0)
-        half = _NORMAL_99 * deviation / sqrt(len(self.gains))
-        return exp(np.mean(self.gains) - half) - 1, exp(np.mean(self.gains) + half) - 1
+    @property
+    def interval(self) -> tuple[float, float]:
+        """99 % of ``gain``."""
+        return interval_of(self.gains)
+
+    @property
+    def changed(self) -> bool:
+        """Whether another setting than the user's own was kept."""
+        return self.tuning.chosen != self.tuning.own
 
 
-def noise_of(tuned: Sequence[Tuned]) -> float:
-    """Standard deviation of the log ratio of a pair, of all loaders together."""
-    squares = [np.var(one.gains, ddof=1) for one in tuned if len(one.gains) > 1]
-    return float(np.sqrt(np.mean(squares))) if squares else 0.0
+def interval_of(logs: Sequence[float]) -> tuple[float, float]:
+    """Return 99 % of the mean of log ratios, as ratios less 1."""
+    mean, half = float(np.mean(logs)), np.inf
+    if len(logs) > 1:
+        half = _99 * student_t(len(logs) - 1) * float(np.std(logs, ddof=1)) / sqrt(len(logs))
+    return exp(mean - half) - 1, exp(mean + half) - 1
 
 
 class FirstBatches:
@@ -106,33 +115,16 @@ def epoch_loader(spec: LoaderSpec, around: Surroundings, turn: int, count: int) 
     return loader
 
 
-def train(loader: Any, spec: LoaderSpec) -> float:
-    """Return the seconds of one epoch."""
-    accelerator = EmulatedAccelerator(spec.step_s)
-    start = perf_counter()
-    for batch in loader:
-        accelerator.step(batch)
-    return perf_counter() - start
-
-
 def tune_one(spec: LoaderSpec, around: Surroundings, options: argparse.Namespace) -> Tuned:
     turns = itertools.count(1)
     own_rate = rate(run(spec, around, next(turns), 1.0))
     count = max(40, int(options.seconds * own_rate))
-    gains, tuning, epoch_s = [], None, 0.0
-    for pair in range(options.pairs):
-        seconds = {}
-        turn = next(turns)
-        for kind in ("own", "tuned") if pair % 2 else ("tuned", "own"):
-            loader = epoch_loader(spec, around, turn, count)
-            tuned: Any = pipeprof.tune(loader) if kind == "tuned" else loader
-            with pinning(spec, around, turn * 10**6):
-                seconds[kind] = train(tuned, spec)
-            if kind == "tuned":
-                tuning = tuned.tuning()
-        gains.append(log(seconds["own"] / seconds["tuned"]))
-        epoch_s = seconds["own"]
-    assert tuning is not None
+    turn = next(turns)
+    tuned: Any = pipeprof.tune(epoch_loader(spec, around, turn, count))
+    plainly: Any = epoch_loader(spec, around, turn, count)
+    with pinning(spec, around, turn * 10**6):
+        gains, epoch_s = in_turns(tuned, plainly, EmulatedAccelerator(spec.step_s))
+    tuning = tuned.tuning()
     if not tuning.chosen.pin_memory:
         spec = replace(spec, costs=tuple(each for each in spec.costs if each.place != "pin"))
     rates = {each: steady(spec, each, around, next(turns), 2.0) for each in grid(spec)}
@@ -144,9 +136,7 @@ def tune_one(spec: LoaderSpec, around: Surroundings, options: argparse.Namespace
         each: paired(spec, each, best, around, turns)
         for each in dict.fromkeys((chosen, own, plain))
     }
-    return Tuned(
-        spec, tuning, tuple(gains), behind[chosen], best, behind[own], behind[plain], epoch_s
-    )
+    return Tuned(spec, tuning, gains, behind[chosen], best, behind[own], behind[plain], epoch_s)
 
 
 def grid(spec: LoaderSpec) -> Sequence[Setting]:
@@ -197,7 +187,8 @@ def print_one(one: Tuned) -> None:
         for each in tuning.tried
     )
     print(
-        f"{one.spec}\n    whole run {', '.join(f'{exp(each) - 1:+.1%}' for each in one.gains)}; "
+        f"{one.spec}\n    whole run {one.gain:+.1%} ({one.interval[0]:+.1%} to "
+        f"{one.interval[1]:+.1%}, {len(one.gains)} turns); "
         f"behind {one.behind:+.1%}, own {one.own_behind:+.1%}, plain {one.plain_behind:+.1%}; "
         f"{label(tuning.own)} → {label(tuning.chosen)}, best "
         f"{one.best.num_workers}×{one.best.prefetch_factor}; {tuning.state}, lost "
@@ -217,8 +208,9 @@ def print_summary(tuned: Sequence[Tuned]) -> None:
         for name in ("behind", "own_behind", "plain_behind")
     }
     behind = np.array([one.behind for one in tuned])
-    gains, noise = np.array([one.gain for one in tuned]), noise_of(tuned)
-    intervals = [one.interval(noise) for one in tuned]
+    gains = np.array([one.gain for one in tuned])
+    intervals = [one.interval for one in tuned]
+    kept = [gain for one in tuned if not one.changed for gain in one.gains]
     below = sum(high < WORST for _, high in intervals)
     above = sum(low >= WORST for low, _ in intervals)
     verdict = "MISSED" if below else "met" if above == len(tuned) else "not judged of all"
@@ -231,17 +223,22 @@ def print_summary(tuned: Sequence[Tuned]) -> None:
     )
     print(
         f"whole run against the own setting: median {np.median(gains):+.1%}, "
-        f"from {gains.min():+.1%} to {gains.max():+.1%}; a pair deviates by {noise:.1%}; "
+        f"from {gains.min():+.1%} to {gains.max():+.1%}; "
         f"{below} below −2 % for certain, {above} not below for certain [bar none: {verdict}]"
     )
+    if kept:
+        low, high = interval_of(kept)
+        print(
+            f"the {sum(not one.changed for one in tuned)} that keep their own setting, together: "
+            f"{exp(np.mean(kept)) - 1:+.1%} ({low:+.1%} to {high:+.1%})"
+        )
     print(f"lost to searching: median {np.median(lost):.1%}, most {lost.max():.1%} of the epoch")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--loaders", type=int, default=30)
-    parser.add_argument("--seconds", type=float, default=30.0, help="of an epoch")
-    parser.add_argument("--pairs", type=int, default=2, help="of epochs")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of an epoch")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--verbose", action="store_true", help="each loader")
     options = parser.parse_args()
