@@ -7,7 +7,6 @@ one.
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -20,11 +19,14 @@ from pipeprof.loaders.tune.candidates import Bounds, propose
 from pipeprof.loaders.tune.search import Candidate
 from pipeprof.model import Recording, TunedSetting
 
+_NICENESS = 19
 _START = (
+    # Ctrl-C does not reach another process group. Another session would, too, be a group of its own
+    # for the scheduler, which shares a core between such groups whatever their priorities
+    f"import os; os.setpgid(0, 0); os.nice({_NICENESS}); "
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     f"from {__name__} import main; main()"
 )
-_NICENESS = 19
 
 
 class ProposalProcess:
@@ -36,10 +38,9 @@ class ProposalProcess:
             pickle.dump(sys.path, task)
             pickle.dump((recording, own, bounds), task)
             task.seek(0)
-            # in a session of its own, Ctrl-C reaches only the training process
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START],
-                stdin=task, stdout=self._results, stderr=subprocess.DEVNULL, start_new_session=True,
+                stdin=task, stdout=self._results, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         self._end = weakref.finalize(self, _end, self._process, self._results)
 
@@ -62,7 +63,6 @@ class ProposalProcess:
 
 def main() -> None:
     """Read a task from stdin, and write its result to stdout."""
-    os.nice(_NICENESS)
     recording, own, bounds = pickle.load(sys.stdin.buffer)
     pickle.dump(propose(recording, own, bounds), sys.stdout.buffer)
 
