@@ -70,9 +70,9 @@ class Epoch:
         return counted / seconds if enough else None
 
     def fill(self) -> None:
-        """Wait until its buffers are full."""
-        if self.counted:
-            time.sleep(min(TURN_S, 1.5 * self.buffered * self.seconds / self.counted))
+        """Wait until its workers have started and its buffers are full."""
+        wanted_s = 1.5 * self.buffered * self.seconds / self.counted if self.counted else TURN_S
+        time.sleep(min(TURN_S, wanted_s))
 
 
 def in_turns(
@@ -81,6 +81,7 @@ def in_turns(
     """Train both epochs until one ends. Return the log ratio of the rates of each pair of turns,
     and the seconds that the own setting takes for a whole epoch."""
     one, other = Epoch(tuned), Epoch(plainly)
+    one.fill()
     logs: list[float] = []
     mine = theirs = None
     while not (one.ended or other.ended):

@@ -208,7 +208,9 @@ class LiveSearch:
         """Find what may be faster, from the batches of the slowest rank."""
         found: Sequence[Candidate] | None = ()
         if self._slowest == self.ranks.rank:
-            result = self._propose(self._training.profiler_of(setting).recording(), setting)
+            profiler = self._training.profiler_of(setting)
+            # training waits for this
+            result = self._propose(profiler.recording(with_overhead=False), setting)
             self.proposing = True
             while (found := result()) is None:
                 yield

@@ -1,8 +1,8 @@
 """Finds candidates in a process of its own, while training continues.
 
 A thread of the training process would hold its interpreter for as long as it computes, which delays
-each batch. A process with the lowest priority takes a core that is idle, or two per cent of a busy
-one.
+each batch. A process with a low priority takes a core that is idle, or a tenth of a busy one. It
+needs about a second: workers should not miss that at once, nor should it take a whole epoch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pipeprof.loaders.tune.candidates import Bounds, propose
 from pipeprof.loaders.tune.search import Candidate
 from pipeprof.model import Recording, TunedSetting
 
-_NICENESS = 19
+_NICENESS = 10
 _START = (
     # Ctrl-C does not reach another process group. Another session would, too, be a group of its own
     # for the scheduler, which shares a core between such groups whatever their priorities

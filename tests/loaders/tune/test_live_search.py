@@ -61,7 +61,7 @@ class Training:
 
     def profiler_of(self, setting: TunedSetting) -> LoaderProfiler:
         class Profiler:
-            def recording(self) -> Any:
+            def recording(self, with_overhead: bool = True) -> Any:
                 return None
 
         return cast(LoaderProfiler, Profiler())
