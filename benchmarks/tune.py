@@ -52,7 +52,7 @@ BEHIND, GOOD = 0.03, 0.85
 """The first bar: so many choices are at most so far behind the best."""
 WORST = -0.02
 """The second bar: no whole run is slower than the own setting by more."""
-_99 = 2.58 / 1.96
+_WIDER_99 = 2.58 / 1.96
 """How much wider an interval of 99 % is than one of 95 %, of a normal distribution."""
 
 
@@ -91,7 +91,7 @@ def interval_of(logs: Sequence[float]) -> tuple[float, float]:
     """Return 99 % of the mean of log ratios, as ratios less 1."""
     mean, half = float(np.mean(logs)), np.inf
     if len(logs) > 1:
-        half = _99 * student_t(len(logs) - 1) * float(np.std(logs, ddof=1)) / sqrt(len(logs))
+        half = _WIDER_99 * student_t(len(logs) - 1) * float(np.std(logs, ddof=1)) / sqrt(len(logs))
     return exp(mean - half) - 1, exp(mean + half) - 1
 
 

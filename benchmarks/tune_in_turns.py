@@ -19,7 +19,7 @@ from pipeprof.measure.accelerator import EmulatedAccelerator
 
 TURN_S = 3.0
 _LEAST_BATCHES = 5
-"""Batches that a turn must count, beside those that were fetched before."""
+"""A turn takes longer until it counts so many, beside those that were fetched before."""
 
 
 @dataclass
@@ -45,10 +45,10 @@ class Epoch:
 
     def turn(self, accelerator: EmulatedAccelerator) -> float | None:
         """Train for some seconds. Return batches a second; ``None`` where the epoch ends within
-        the turn, or there are too few."""
+        the turn."""
         rested = self.buffered + 1
         begin_s, counted, seconds = perf_counter(), 0, 0.0
-        while perf_counter() < begin_s + TURN_S:
+        while perf_counter() < begin_s + TURN_S or counted < _LEAST_BATCHES:
             asked_s = perf_counter()
             try:
                 batch = next(self.batches)
@@ -66,8 +66,7 @@ class Epoch:
                 seconds += done_s - asked_s
         self.counted += counted
         self.seconds += seconds
-        enough = counted >= _LEAST_BATCHES and not self.ended
-        return counted / seconds if enough else None
+        return None if self.ended else counted / seconds
 
     def fill(self) -> None:
         """Wait until its workers have started and its buffers are full."""

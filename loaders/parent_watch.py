@@ -20,6 +20,7 @@ import select
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.util import Finalize
 from typing import Any, Final
 
@@ -75,6 +76,7 @@ def _exit_now() -> None:
     """Exit after a regular end, as a forked worker does."""
     if sys.exc_info()[0] is None:
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, ValueError):  # there is none, or it is closed
+                stream.flush()
         os._exit(0)

@@ -1,4 +1,4 @@
-"""Tells the training steps of a tuned loader from pauses, such as validation or a checkpoint.
+"""Distinguishes the training steps of a tuned loader from pauses, such as validation.
 
 A pause says nothing of a setting. It would make a stretch look slow, and the accelerator fed, as
 workers fetch ahead meanwhile.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +17,8 @@ from pipeprof.errors import CorruptData, FormatError, SchemaMismatch
 from pipeprof.formats.base import ReadOptions
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.dataset.object_plans import ObjectPlanner, several
-from pipeprof.model import Skipped
-from pipeprof.storage import ObjectInfo, Store
+from pipeprof.model import OnError, Skipped
+from pipeprof.storage import Buffer, ObjectInfo, Store
 from pipeprof.storage.local import LocalStore
 from tests.support.wait import PATIENCE_S
 
@@ -35,7 +36,7 @@ class AnswersFour(Distant):
         super().__init__()
         self._four = threading.Barrier(4)
 
-    def read(self, item: ObjectInfo, ranges):  # type: ignore[no-untyped-def]
+    def read(self, item: ObjectInfo, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         if not item.url.endswith("part-0.parquet"):
             self._four.wait(PATIENCE_S)
         return super().read(item, ranges)
@@ -47,8 +48,8 @@ def written(folder: Path, count: int) -> list[ObjectInfo]:
     return Distant().find(str(folder))
 
 
-def planner(store: Store, on_error: str = "fail") -> ObjectPlanner:
-    skips = SkipCounter(on_error)  # type: ignore[arg-type]
+def planner(store: Store, on_error: OnError = "fail") -> ObjectPlanner:
+    skips = SkipCounter(on_error)
     return ObjectPlanner(formats.get("parquet"), store, ReadOptions(), skips)
 
 

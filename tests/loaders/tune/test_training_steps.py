@@ -1,4 +1,4 @@
-"""Pauses of the training loop say nothing of a setting, and are told from its steps."""
+"""Pauses of the training loop are distinguished from its steps: they say nothing of a setting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 import pipeprof
 from pipeprof.loaders.tune.training_steps import TrainingSteps
-from pipeprof.measure.pauses import Interval, NamedInterval, announce, listen
+from pipeprof.measure.pauses import Interval, NamedInterval, PauseNote, listen
 from pipeprof.model import PauseKind
 
 
@@ -50,7 +50,7 @@ def test_a_pause_without_a_name_must_be_long_and_rare() -> None:
 def test_slow_steps_that_come_again_and_again_are_training(every: int) -> None:
     loop = Loop()
     found = [loop.step(0.2 if number % every == every - 1 else 0.01) for number in range(1000)]
-    assert sum(found) <= 2, "the first of them at most"
+    assert sum(found) <= 2, "the first two at most"
 
 
 def test_slow_first_steps_are_no_pauses() -> None:
@@ -77,11 +77,15 @@ def test_a_note_that_fails_is_no_pause() -> None:
 
 
 def test_pauses_of_its_thread_are_announced_once() -> None:
-    steps, notes = TrainingSteps(), list[object]()
-    steps.add_note = notes.append  # type: ignore[method-assign]
+    notes: list[PauseNote] = []
+
+    class Noting(TrainingSteps):
+        def add_note(self, note: PauseNote) -> None:
+            notes.append(note)
+
+    steps = Noting()
     listen(steps)
     listen(steps)  # as in the next epoch
     with pipeprof.pause("checkpoint"):
         pass
-    announce(Interval(0.0, 1.0, PauseKind("x", "named")))  # type: ignore[arg-type]
-    assert len(notes) == 2
+    assert len(notes) == 1

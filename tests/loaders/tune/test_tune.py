@@ -46,13 +46,17 @@ def test_it_finds_workers_while_training_runs() -> None:
     assert tuning.code in str(tuning)
 
 
-def test_pauses_within_the_epoch_do_not_hide_starvation() -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_pauses_within_the_epoch_do_not_hide_starvation(named: bool) -> None:
     """They take most of the time; without them the loop waits for nearly all of its time."""
     loader = tuned(DataLoader(Slow(), batch_size=8))
+    validation = pipeprof.wrap(DataLoader(Slow(8), batch_size=8))
     for number, _ in enumerate(loader):
-        if number % 10 == 9:
+        if number % 10 == 9 and named:
             with pipeprof.pause("validation"):
                 time.sleep(0.1)
+        elif number % 10 == 9:
+            samples(validation, 0.06)  # too short to be found by its length
     before = loader.tuning().before
     assert before is not None
     assert before.starved_fraction > 0.9
