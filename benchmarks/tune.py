@@ -6,7 +6,8 @@ Loaders are drawn at random (`benchmarks.random_loaders`): map-style, forked, wi
 workers as the user's own setting. Each trains an epoch that takes the own setting ``--seconds``.
 *Whole run* is the rate of that epoch tuned, search included, as a multiple of the same epoch with
 the own setting. Both run in turns of a few seconds (`tune_in_turns`), so that a machine that is
-slower for a while slows down both. A loader is below its own setting if its whole interval is; the
+slower for a while slows down both. Where the search has not ended by then, further epochs follow.
+A loader is below its own setting if its whole interval is; the
 interval is of 99 %, as there are many loaders. *Behind* is how much slower the chosen setting is
 than the fastest of a grid of workers and prefetching, in alternate runs of the steady state, pinned
 as the chosen setting is.
@@ -124,6 +125,7 @@ def tune_one(spec: LoaderSpec, around: Surroundings, options: argparse.Namespace
     plainly: Any = epoch_loader(spec, around, turn, count)
     with pinning(spec, around, turn * 10**6):
         gains, epoch_s = in_turns(tuned, plainly, EmulatedAccelerator(spec.step_s))
+        finish_search(tuned, EmulatedAccelerator(spec.step_s), options.seconds)
     tuning = tuned.tuning()
     if not tuning.chosen.pin_memory:
         spec = replace(spec, costs=tuple(each for each in spec.costs if each.place != "pin"))
@@ -137,6 +139,15 @@ def tune_one(spec: LoaderSpec, around: Surroundings, options: argparse.Namespace
         for each in dict.fromkeys((chosen, own, plain))
     }
     return Tuned(spec, tuning, gains, behind[chosen], best, behind[own], behind[plain], epoch_s)
+
+
+def finish_search(tuned: Any, accelerator: EmulatedAccelerator, seconds: float) -> None:
+    """Train further epochs for so long, if the search has not ended. An epoch that becomes ten
+    times as fast may end before that."""
+    end_s = time.perf_counter() + seconds
+    while tuned.tuning().state == "searching" and time.perf_counter() < end_s:
+        for batch in tuned:
+            accelerator.step(batch)
 
 
 def grid(spec: LoaderSpec) -> Sequence[Setting]:

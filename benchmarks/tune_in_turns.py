@@ -20,6 +20,8 @@ from pipeprof.measure.accelerator import EmulatedAccelerator
 TURN_S = 3.0
 _LEAST_BATCHES = 5
 """A turn takes longer until it counts so many, beside those that were fetched before."""
+_LEAST_TURNS = 12
+"""A turn takes less time where an epoch would have fewer turns."""
 
 
 @dataclass
@@ -48,7 +50,8 @@ class Epoch:
         the turn."""
         rested = self.buffered + 1
         begin_s, counted, seconds = perf_counter(), 0, 0.0
-        while perf_counter() < begin_s + TURN_S or counted < _LEAST_BATCHES:
+        most = max(_LEAST_BATCHES, len(self.loader) // _LEAST_TURNS)
+        while counted < _LEAST_BATCHES or (perf_counter() < begin_s + TURN_S and counted < most):
             asked_s = perf_counter()
             try:
                 batch = next(self.batches)

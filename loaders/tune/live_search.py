@@ -23,14 +23,18 @@ from pipeprof.loaders.tune.agreement import (
 from pipeprof.loaders.tune.drift import MOST_REPEATS, DriftWatch
 from pipeprof.loaders.tune.ranks import OneRank, Ranks
 from pipeprof.loaders.tune.search import Answer, Candidate, Measure, MeasuredStretch, Search, Step
-from pipeprof.loaders.tune.stretch_clock import LEAST_S, StretchClock
+from pipeprof.loaders.tune.stretch_clock import LEAST_BATCHES, LEAST_S, SURE, StretchClock
 from pipeprof.log import log_caught
 from pipeprof.model import Recording, TunedSetting
 
 _log = logging.getLogger(__name__)
 
-_LONGEST_S, _SHARE_OF_EPOCH = 10.0, 0.002
-"""A stretch takes at least this share of an epoch, up to so many seconds. Longer ones vary less."""
+_LONGEST_S = 10.0
+_LEAST_SHARE, _MOST_SHARE = 0.002, 0.03
+"""A stretch takes at least the first share of an epoch, and up to the second where its batches vary
+much; in neither case more than so many seconds."""
+_LOOK_EVERY = 8
+"""How many batches lie between two looks at how much they vary."""
 
 Propose = Callable[[Recording, TunedSetting], Callable[[], Sequence[Candidate] | None]]
 """Starts to find what may be faster than the setting of a recording, most promising first. The
@@ -185,24 +189,35 @@ class LiveSearch:
         return clock.stretch(lost_s)
 
     def _is_enough(self, clock: StretchClock) -> bool:
-        if clock.long_enough or self._too_slow(clock):
-            return True
-        return clock.batches > 0 and self.ranks.others_wait()
-
-    def _too_slow(self, clock: StretchClock) -> bool:
-        """Return whether a trial has already lost what is left of the budget."""
-        search = self.search
-        if not clock.batches or clock.setting == search.current or search.last is None:
+        if not clock.batches:
             return False
-        slower_s = clock.seconds - clock.batches / search.last.fed.batches_per_s
-        return slower_s > search.budget_left_s
+        if self._slower_s(clock) > self.search.budget_left_s:
+            return True
+        return (clock.long_enough and self._is_known(clock)) or self.ranks.others_wait()
+
+    def _is_known(self, clock: StretchClock) -> bool:
+        """Return whether the rate is known well enough, or a longer stretch might cost too much."""
+        if self._slower_s(clock) > 0:
+            return True
+        batches = clock.batches
+        epoch_s = (self.epoch_batches or batches) * clock.seconds / batches
+        if clock.seconds >= min(_LONGEST_S, _MOST_SHARE * epoch_s):
+            return True
+        return (batches - LEAST_BATCHES) % _LOOK_EVERY == 0 and clock.rate_error() <= SURE
+
+    def _slower_s(self, clock: StretchClock) -> float:
+        """Return how many seconds a trial has lost so far against the present setting."""
+        last = self.search.last
+        if clock.setting == self.search.current or last is None:
+            return 0.0
+        return clock.seconds - clock.batches / last.fed.batches_per_s
 
     def _least_s(self) -> float:
         last = self.search.last
         if last is None or self.epoch_batches is None:
             return LEAST_S
         epoch_s = self.epoch_batches / last.fed.batches_per_s
-        return min(_LONGEST_S, max(LEAST_S, _SHARE_OF_EPOCH * epoch_s))
+        return min(_LONGEST_S, max(LEAST_S, _LEAST_SHARE * epoch_s))
 
     def _proposed(self, setting: TunedSetting) -> Generator[None, Event, Sequence[Candidate]]:
         """Find what may be faster, from the batches of the slowest rank."""

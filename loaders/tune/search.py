@@ -138,7 +138,7 @@ class Search:
         self, candidate: Candidate, own: MeasuredStretch
     ) -> Generator[Step, Answer, TriedSetting]:
         """Pairs of stretches, A B B A A B …, until they decide."""
-        setting, logs, noise = candidate.setting, list[float](), _PAIR_NOISE
+        setting, pairs, lost_before_s = candidate.setting, _Pairs(), self.lost_s
         predicted = candidate.batches_per_s and candidate.batches_per_s / own.fed.batches_per_s
         for pair in range(_MOST_PAIRS):
             if pair % 2:
@@ -149,10 +149,9 @@ class Search:
                 other = yield from _measured(setting)
             if other.error is not None:
                 return TriedSetting(setting, self.current, predicted=predicted, error=other.error)
-            self.lost_s += _lost(other, own)
-            logs.append(log(other.fed.batches_per_s / own.fed.batches_per_s))
-            noise = max(noise, hypot(own.rate_error, other.rate_error))
-            mean, half = _mean_and_half(logs, noise)
+            pairs.add(other, own)
+            self.lost_s = lost_before_s + pairs.lost_s
+            mean, half = pairs.mean_and_half()
             clear = half * _CLEAR[min(pair, len(_CLEAR) - 1)]
             useless = mean + half < log(1 + EQUALLY_FAST)
             if mean > clear or useless or self.budget_left_s <= 0:
@@ -165,7 +164,7 @@ class Search:
             exp(mean),
             (exp(mean - half), exp(mean + half)),
             predicted,
-            len(logs),
+            len(pairs.logs),
             kept=kept,
         )
 
@@ -192,15 +191,35 @@ def _proposed(setting: TunedSetting) -> Generator[Step, Answer, Sequence[Candida
     return answer
 
 
-def _lost(other: MeasuredStretch, own: MeasuredStretch) -> float:
-    """Seconds that ``other`` took beyond what its batches would have taken with the own setting."""
-    return (
-        other.lost_s + own.lost_s + max(0.0, other.seconds - other.batches / own.fed.batches_per_s)
-    )
+class _Pairs:
+    """Pairs of stretches: of another setting, and of the present one."""
 
+    def __init__(self) -> None:
+        self.logs: list[float] = []
+        """Log ratios of their rates."""
+        self._noise = _PAIR_NOISE
+        """Least standard deviation of a log ratio."""
+        self._own, self._other = np.zeros(3), np.zeros(3)
+        """Batches, seconds, and seconds that switching took."""
 
-def _mean_and_half(logs: Sequence[float], noise: float) -> tuple[float, float]:
-    """The mean of log ratios, and half of its 95 % interval. Each deviates by ``noise`` or more."""
-    deviation = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
-    half = NORMAL_95 * max(deviation, noise) / sqrt(len(logs))
-    return float(np.mean(logs)), half
+    def add(self, other: MeasuredStretch, own: MeasuredStretch) -> None:
+        self.logs.append(log(other.fed.batches_per_s / own.fed.batches_per_s))
+        self._noise = max(self._noise, hypot(own.rate_error, other.rate_error))
+        for sums, each in ((self._own, own), (self._other, other)):
+            sums += (each.batches, each.seconds, each.lost_s)
+
+    @property
+    def lost_s(self) -> float:
+        """Seconds that switching took, and that the other setting took beyond what its batches
+        would have taken with the present one. All stretches count together: those that are slower
+        by chance make up for those that are faster."""
+        (batches, own_s, to_own_s), (others, other_s, to_other_s) = self._own, self._other
+        slower_s = max(0.0, other_s - others * own_s / batches)
+        return float(to_own_s + to_other_s + slower_s)
+
+    def mean_and_half(self) -> tuple[float, float]:
+        """The mean of the log ratios, and half of its 95 % interval."""
+        count = len(self.logs)
+        deviation = float(np.std(self.logs, ddof=1)) if count > 1 else 0.0
+        half = NORMAL_95 * max(deviation, self._noise) / sqrt(count)
+        return float(np.mean(self.logs)), half

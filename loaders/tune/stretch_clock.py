@@ -11,6 +11,9 @@ from pipeprof.model import TunedSetting
 
 LEAST_BATCHES, LEAST_S = 20, 0.5
 """A stretch is at least so long."""
+SURE = 0.035
+"""A stretch is long enough for certain once its rate is known so well: two of them then differ by
+no more than the machine does (`search._PAIR_NOISE`)."""
 _PARTS = 8
 """A stretch is cut into so many parts, whose rates show how much the rate of all may be wrong."""
 
@@ -57,10 +60,10 @@ class StretchClock:
 
     def stretch(self, lost_s: float = 0.0) -> MeasuredStretch:
         return MeasuredStretch(
-            self.setting, self.batches, self.seconds, self._waited_s, lost_s, self._rate_error()
+            self.setting, self.batches, self.seconds, self._waited_s, lost_s, self.rate_error()
         )
 
-    def _rate_error(self) -> float:
+    def rate_error(self) -> float:
         """Return the standard error of the mean cycle, as a share of it, by the method of batch
         means: successive batches depend on each other, parts of the stretch hardly."""
         if self.batches < 2 * _PARTS or not self.seconds:

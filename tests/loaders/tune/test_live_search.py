@@ -23,7 +23,7 @@ class Training:
 
     within_epochs = True
 
-    def __init__(self, *candidates: TunedSetting) -> None:
+    def __init__(self, *candidates: TunedSetting, epoch_batches: int = 10**6) -> None:
         self.batch_s = {ONE: 0.03, TWO: 0.03}
         self.setting = ONE
         self.failing: set[TunedSetting] = set()
@@ -32,9 +32,11 @@ class Training:
         self._now_s = 0.0
         self.validates_every, self._batches = 0, 0
         """A validation of 20 s after so many batches; 0 is never."""
+        self.slow_every = 0
+        """So many batches after a slow one, which takes 8 times as long, comes the next."""
         self._training_steps = TrainingSteps()
         self.search = Search(ONE, lambda: 1e9)
-        terms = Terms("images", ONE, 10**6, 2, "here")
+        terms = Terms("images", ONE, epoch_batches, 2, "here")
         self.live = LiveSearch(self.search, self, self.propose, OneRank, terms)
         self._steps = self.live.run()
         next(self._steps)
@@ -75,6 +77,8 @@ class Training:
             asked_s = self._now_s + 0.01
             ready_s = self._now_s + self.batch_s[self.setting]
             self._batches += 1
+            if self.slow_every and self._batches % self.slow_every == 0:
+                ready_s += 7 * self.batch_s[self.setting]
             if self.validates_every and self._batches % self.validates_every == 0:
                 asked_s += 20
             self._now_s = max(asked_s, ready_s)
@@ -93,6 +97,17 @@ def test_the_faster_setting_is_kept_and_its_start_counts_as_lost() -> None:
     assert round(tried.ratio or 0, 3) == 2.0
     assert training.search.lost_s >= 0.25
     assert training.events == ["best"]
+
+
+def test_where_batches_vary_much_a_stretch_is_longer() -> None:
+    steady, varied = Training(epoch_batches=2_000), Training(epoch_batches=2_000)
+    varied.slow_every = 13
+    for training in (steady, varied):
+        training.run(30)
+    assert steady.search.first
+    assert varied.search.first
+    assert steady.search.first.seconds < 0.02 * 60, "as long as a stretch must be"
+    assert varied.search.first.seconds >= 0.03 * 60, "the most of an epoch of a minute"
 
 
 def test_validation_changes_nothing_of_what_a_search_finds() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -75,6 +77,23 @@ def test_a_setting_that_feeds_is_left_alone() -> None:
 def test_what_is_no_faster_is_not_kept(seed: int) -> None:
     search = searched(Machine(cores=2, noise=0.04, seed=seed), workers(2), one_more)
     assert (search.state, search.current) == ("best", workers(2))
+
+
+def test_stretches_that_are_slower_by_chance_make_up_for_those_that_are_faster() -> None:
+    class Unsteady(Machine):
+        """The other setting is as fast in the mean: 20 % slower and 20 % faster in turns."""
+
+        factors = itertools.cycle([1.2, 0.8])
+
+        def batch_s(self, setting: TunedSetting) -> float:
+            return 0.030 * (next(self.factors) if setting == workers(2) else 1)
+
+        def run(self, setting: TunedSetting) -> MeasuredStretch:
+            return replace(super().run(setting), rate_error=0.2)
+
+    search = searched(Unsteady(noise=0.0), workers(1), lambda _: [Candidate(workers(2))])
+    assert search.attempts[0].pairs == 20
+    assert search.lost_s == pytest.approx(0.0, abs=1e-9)
 
 
 def test_what_is_slower_is_not_kept_and_its_loss_is_counted() -> None:
