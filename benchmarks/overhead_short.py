@@ -8,8 +8,9 @@ again without one alternate in random order. Each has a loader of its own, and e
 several rounds.
 
 What an epoch of 200 batches costs is estimated from that. Two parts are assumed, not measured here:
-each further batch, which is only timed, costs 2 µs, and later records cost all of their budget,
-0.2 % of the run's time (`pipeprof.loaders.instrument.sampling`).
+each further batch, which is only timed, costs 2 µs, and each batch of the later windows that the
+budget pays for costs 70 µs (`pipeprof.loaders.instrument.sampling`). As a check, whole epochs of
+the shortest batches are compared, too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from torch.utils.data import DataLoader
 
 import pipeprof
 from benchmarks.overhead_cases import BATCH_SIZE, Work, repeats
-from benchmarks.overhead_stats import Estimate, Floats, Verdict, added, judge, say
+from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge, say
+from pipeprof.loaders.instrument.sampling import COST_S, recorded_per_s, shortest_window
 from pipeprof.units import format_duration as duration
 
 RECORDED = 24
@@ -37,8 +39,10 @@ RECORDED = 24
 BATCHES = 200
 """Batches of the epochs whose cost is evaluated."""
 BATCHES_S = (0.0005, 0.0015, 0.005)
-_TIMED_S, _LATER_SHARE = 2e-6, 0.002
-"""Assumed: seconds that a further batch costs, and share of the time that later records cost."""
+_TIMED_S = 2e-6
+"""Assumed: seconds that a further batch costs."""
+_PREFETCHED = 2
+"""Batches that the one worker prefetches."""
 _ARMS = ("plain", "pipeprof", "plain again")
 _MEASURES = ("wall", "CPU")
 _ROUNDS = 25
@@ -66,9 +70,7 @@ def measure(end: float) -> tuple[Floats, Floats]:
     long_s: list[list[tuple[float, float]]] = []
     while not sessions or not (perf_counter() > end or _quiet(_stacked(sessions), _usual(long_s))):
         long_s.append([_epoch(each, profiled=False) for each in long_data])
-        fork = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(1, mp_context=fork) as child:
-            sessions.append(child.submit(_session, data, len(sessions)).result())
+        sessions.append(_in_child(data, len(sessions)))
     return _stacked(sessions), _usual(long_s)
 
 
@@ -90,12 +92,12 @@ def run(seconds: float) -> list[tuple[Verdict, str]]:
             f"plain again {say(control, relative=False)}   {plain.size:,} rounds"
         )
     print(f"\nof epochs of {BATCHES} batches, the {BATCHES - RECORDED} further ones are assumed at "
-          f"{_TIMED_S * 1e6:g} µs and {_LATER_SHARE:.1%}")  # fmt: skip
+          f"{_TIMED_S * 1e6:g} µs, and {COST_S * 1e6:g} µs where they are recorded")  # fmt: skip
     verdicts = []
     for batch_s, lengths_s in zip(BATCHES_S, epochs_s.tolist(), strict=True):
         for name, epoch_s in zip(_MEASURES, lengths_s, strict=True):
             cost, control = (_share(each, epoch_s) for each in costs[name])
-            more = _TIMED_S * (BATCHES - RECORDED) / epoch_s + _LATER_SHARE
+            more = (_TIMED_S * (BATCHES - RECORDED) + _later_s(epoch_s)) / epoch_s
             whole = Estimate(*(each + more for each in (cost.middle, cost.low, cost.high)))
             what = f"{duration(batch_s)} a batch, {duration(epoch_s)} an epoch"
             line = f"{what}: {name}, at most +1 %: "
@@ -104,8 +106,36 @@ def run(seconds: float) -> list[tuple[Verdict, str]]:
     return verdicts
 
 
+def _later_s(epoch_s: float) -> float:
+    """Return what the records of later windows cost, which an epoch's budget pays for."""
+    length = shortest_window(_PREFETCHED)
+    windows = int(epoch_s * recorded_per_s(COST_S) / length)
+    return windows * length * COST_S
+
+
+def check_whole(end: float) -> None:
+    """Compare whole epochs of the shortest batches, and print their cost."""
+    data, sessions = Short(repeats(BATCHES_S[0]), BATCHES), list[Floats]()
+    while len(sessions) < ENOUGH or perf_counter() < end:
+        sessions.append(_in_child(data, len(sessions)))
+    print(f"\nwhole epochs of {BATCHES} batches of {duration(BATCHES_S[0])}")
+    for name, (plain, ours, again) in zip(_MEASURES, _stacked(sessions), strict=True):
+        cost = added(ours, plain, again, relative=True)
+        control = added(again, plain, relative=True)
+        usual = duration(float(np.median(plain)))
+        print(
+            f"  {name:<6}{usual}   pipeprof {say(cost, relative=True)}   "
+            f"plain again {say(control, relative=True)}   {plain.size:,} rounds"
+        )
+
+
 def _share(cost: Estimate, epoch_s: float) -> Estimate:
     return Estimate(*(each / epoch_s for each in (cost.middle, cost.low, cost.high)))
+
+
+def _in_child(data: Short, seed: int) -> Floats:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as child:
+        return child.submit(_session, data, seed).result()
 
 
 def _session(data: Short, seed: int) -> Floats:
@@ -155,7 +185,8 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=900.0, metavar="SECONDS")
     parser.add_argument("--no-bars", action="store_true", help="judge, but exit with 0")
     options = parser.parse_args()
-    verdicts = run(options.limit)
+    verdicts = run(options.limit / 2)
+    check_whole(perf_counter() + options.limit / 2)
     print("\nbars")
     for judged, line in verdicts:
         print(f"  {judged:<12}{line}")

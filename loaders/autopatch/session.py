@@ -227,7 +227,7 @@ class Session:
         def hooked_iter(loader: Any) -> Any:
             if not self._is_measured_here() or self._is_measured(loader) or self._is_trial(loader):
                 return original(loader)
-            return self._iterate(loader, lambda: original(loader))
+            return self._iterate(loader, partial(original, loader))
 
         return hooked_iter
 
@@ -236,13 +236,13 @@ class Session:
         try:
             from torch.utils.data import DataLoader
 
-            from pipeprof.loaders.instrument.inside import measured_once
+            from pipeprof.loaders.instrument.inside import being_measured
 
             is_tuned = self._tune and isinstance(loader, DataLoader)
             if is_tuned and (batches := self._tuned_batches(loader)) is not None:
                 return batches
-
-            return measured_once(loader, lambda: self._profiler(loader).iterate(loader, guarded))
+            with being_measured(loader):
+                return self._profiler(loader).iterate(loader, guarded)
         except Exception as error:
             if guarded.failed:
                 raise  # an error of the script's own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 from collections.abc import Iterator
 from types import FrameType
@@ -25,6 +26,16 @@ def is_library(file: str) -> bool:
     """Return whether ``file`` is installed, and no code of the user's."""
     parts = file.split(os.sep)
     return "site-packages" in parts or "dist-packages" in parts or within(file, _STANDARD_LIBRARY)
+
+
+def read_our_sources(frame: FrameType | None, *others: str) -> None:
+    """Read the files of the frames from ``frame`` on that are ours, and ``others``. For an error
+    that may come later, torch formats the stack in each worker. A forked one need not read them."""
+    for each in others:
+        linecache.getlines(each)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        linecache.getlines(frame.f_code.co_filename)
+        frame = frame.f_back
 
 
 def framework_arguments(frame: FrameType | None) -> Iterator[Any]:

@@ -133,6 +133,7 @@ class InlineObserver:
         self._hooks = FetcherHooks(
             fetcher, add_record, self._meter, self.requests, clock=self._clock
         )
+        self._hooks.set_active(True)
         self._pins = bool(getattr(iterator, "_pin_memory", False))
         self._patches.enter_context(reads_recorded())
         begin_noting()
@@ -140,7 +141,7 @@ class InlineObserver:
 
     def set_active(self, on: bool) -> None:
         """Put the hooks in place, or remove them."""
-        if self._hooks is not None and on is not self._hooks.active:
+        if self._hooks is not None:
             self._hooks.set_active(on)
 
     def reports_stages(self) -> bool:

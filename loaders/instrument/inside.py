@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -103,7 +102,8 @@ def _measured_iter(original: Method) -> Method:
         profiler = profiler_of(loader)
         if profiler is None or is_being_measured(loader) or holds_another(loader):
             return original(loader)
-        return measured_once(loader, lambda: profiler.iterate(loader, lambda: original(loader)))
+        with being_measured(loader):
+            return profiler.iterate(loader, partial(original, loader))
 
     return hooked_iter
 
@@ -116,7 +116,7 @@ def _hooked_state_dict(original: Method) -> Method:
         profiler = profiler_of(loader)
         if profiler is None:
             return original(loader)
-        return profiler.hooked_state_dict(loader, lambda: original(loader))
+        return profiler.hooked_state_dict(loader, partial(original, loader))
 
     return hooked
 
@@ -126,11 +126,17 @@ def is_being_measured(loader: Any) -> bool:
     return getattr(_this_thread, "loader", None) is loader
 
 
-def measured_once(loader: Any, measure: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """Call ``measure``, within which the ``__iter__`` of ``loader`` is not measured again."""
-    outer = getattr(_this_thread, "loader", None)
-    _this_thread.loader = loader
-    try:
-        return measure()
-    finally:
-        _this_thread.loader = outer
+class being_measured:  # noqa: N801  (used as a function)
+    """Within the body, the ``__iter__`` of ``loader`` is not measured again. It adds no frame to
+    the stack, which torch formats in each worker that it starts."""
+
+    __slots__ = ("_loader", "_outer")
+
+    def __init__(self, loader: Any) -> None:
+        self._loader, self._outer = loader, getattr(_this_thread, "loader", None)
+
+    def __enter__(self) -> None:
+        _this_thread.loader = self._loader
+
+    def __exit__(self, *error: object) -> None:
+        _this_thread.loader = self._outer

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.guarded_start import GuardedStart
 from pipeprof.loaders.instrument.inline_observer import Observer
-from pipeprof.loaders.instrument.inside import measured_once
+from pipeprof.loaders.instrument.inside import being_measured
 from pipeprof.loaders.instrument.iterator import TimedPass
 from pipeprof.log import log_caught
 from pipeprof.measure.loader_pass import Pass
@@ -87,7 +87,8 @@ class LatePass:
         own = vars(loader).get("_get_iterator")
         vars(loader)["_get_iterator"] = hooked
         try:
-            batch = measured_once(loader, lambda: next(self.iterator))
+            with being_measured(loader):
+                batch = next(self.iterator)
         except BaseException as error:
             if made is not None and made[1] is not None:
                 made[1].close()

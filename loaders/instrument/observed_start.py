@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch.utils.data import DataLoader
 
+from pipeprof.loaders.instrument import guarded_start, inside
 from pipeprof.loaders.instrument.attributes import safe_getattr
+from pipeprof.loaders.instrument.frames import read_our_sources
 from pipeprof.loaders.instrument.inline_observer import (
     HostObserver,
     InlineObserver,
@@ -116,6 +119,7 @@ class ObservedStart:
         observer.begin_epoch()
         user_init = loader.worker_init_fn
         loader.worker_init_fn = WorkerHook(ring, table, user_init, self._whole, self._clock)
+        read_our_sources(sys._getframe(), inside.__file__, guarded_start.__file__)
         try:
             with self.worker_starts.measured():
                 iterator = start()

@@ -7,6 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
+from functools import partial
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
@@ -86,23 +87,27 @@ class LoaderProfiler:
         """Begin a pass over ``loader``, whose own iterator ``start`` returns. Raises whatever
         ``start`` raises."""
         self._start.info = describe_loader(loader)
+        self._host.begin_pass(self._start.info.config)
+        loader_pass = self._recorder.begin()
+        iterator, observer = self._start.start(loader, start)
+        loader_pass.started()
+        loader_pass.may_fill_later = not safe_getattr(loader, "persistent_workers")
+        self._describe(loader)  # while the workers start
+        if observer is not None:
+            return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))
+        late = LatePass(self._start, self._timed_pass, loader, iterator, loader_pass)
+        return ProfiledIterator(late)
+
+    def _describe(self, loader: Any) -> None:
+        """Note what else is known of ``loader`` and of who asked for its batches."""
         origin = origin_of(loader)
         self._rebuilt_from = origin.config if origin is not None else None
         self._dispatch = dispatch_of(sys._getframe())
-        self._host.begin_pass(self._start.info.config)
         with suppress_and_log(_log, "the rank in torch's process group is not known"):
             note_process_group()
             self.schedule.is_rank = find_job_place() is not None
         if self._indexed is None:
             self._indexed = IndexedData(loader)
-        loader_pass = self._recorder.begin()
-        loader_pass.may_fill_later = not safe_getattr(loader, "persistent_workers")
-        iterator, observer = self._start.start(loader, start)
-        loader_pass.started()
-        if observer is not None:
-            return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))
-        late = LatePass(self._start, self._timed_pass, loader, iterator, loader_pass)
-        return ProfiledIterator(late)
 
     def hooked_state_dict(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
         """Return ``state_dict()`` of ``loader``, and hook the workers that it may start."""
@@ -122,7 +127,7 @@ class LoaderProfiler:
     def start_workers(self, loader: DataLoader[Any]) -> None:
         """Start the persistent workers of ``loader``, with our hook, before a pass needs them."""
         self._start.info = describe_loader(loader)
-        self._start.start_hooked(loader, lambda: iter(loader))
+        self._start.start_hooked(loader, partial(iter, loader))
         # nothing was recorded, so the first pass has the whole budget of a first pass
         self._start.schedule = SamplingSchedule(self._whole, self._clock)
 

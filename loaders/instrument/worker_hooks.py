@@ -16,6 +16,8 @@ from math import nan
 from types import FrameType
 from typing import Any
 
+from torch.utils.data import _DatasetKind, _utils, get_worker_info
+
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.instrument.wake_up import when_woken
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
@@ -27,12 +29,15 @@ from pipeprof.measure.request_counts import RequestCounts, RequestTable
 from pipeprof.measure.resource_sampler import ResourceSampler
 from pipeprof.measure.ring import Ring
 from pipeprof.measure.stage_timer import IN_FETCH, Tally, current
-from pipeprof.measure.tracebacks import hide_our_frames
+from pipeprof.measure.tracebacks import cleaning, hide_our_frames
 
 _log = logging.getLogger(__name__)
 
 AddRecord = Callable[[Sequence[float]], Any]
 """Takes the record of one batch, with the fields of `pipeprof.measure.ring.REPORTED_FIELDS`."""
+
+# what a worker needs lies ready in main, so that a forked one need not make it
+cleaning(getattr(getattr(_utils, "worker", None), "ExceptionWrapper", Exception))
 
 # an Enum's attributes are slow to look up
 _READ, _DECODE, _TRANSFORM, _COLLATE = IN_FETCH
@@ -65,8 +70,6 @@ def instrument_worker(
     worker: int, ring: Ring, table: RequestTable, whole: bool, clock: Clock
 ) -> None:
     """Hook every fetcher that this worker process creates for its data set, one per epoch."""
-    from torch.utils.data import _DatasetKind, get_worker_info
-
     kinds: Any = _DatasetKind
     create = kinds.create_fetcher
     info = get_worker_info()
@@ -110,6 +113,8 @@ class FetcherHooks:
                  "_counts", "_fetch", "_inner_before_collate_s", "_may_end", "_meter",
                  "_new_requests", "_now", "_own_thread", "_owner", "_tally", "active")  # fmt: skip
 
+    _tally: Tally
+
     def __init__(
         self,
         fetcher: Any,
@@ -119,8 +124,8 @@ class FetcherHooks:
         own_thread: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Hook ``fetcher``; ``counts`` receives the storage requests of its batches. ``own_thread``
-        says that the current thread does nothing but fetch batches."""
+        """Prepare to hook ``fetcher``; ``counts`` receives the storage requests of its batches.
+        ``own_thread`` says that the current thread does nothing but fetch batches."""
         # a strong reference would keep the fetcher, and what it iterates, alive
         self._owner: Any = weakref.ref(fetcher)
         self._fetch, self._collate = type(fetcher).fetch, fetcher.collate_fn
@@ -129,13 +134,15 @@ class FetcherHooks:
         self._may_end = hasattr(fetcher, "ended")
         self._add_record, self._meter, self._counts = add_record, meter, counts
         self._own_thread, self._clock, self._now = own_thread, clock, clock.now
-        self._tally, self._new_requests = Tally(True, clock), requests.pending_notes
+        self._new_requests = requests.pending_notes
         self._collate_start_s = self._collate_cpu_start_s = nan
         self._inner_before_collate_s = 0.0
-        self.set_active(True)
+        self.active = False
 
     def set_active(self, on: bool) -> None:
         """Put the hooks in place, or remove them."""
+        if on is self.active:
+            return
         fetcher, self.active = self._owner(), on
         if on:
             self._tally = Tally(True, self._clock)

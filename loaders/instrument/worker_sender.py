@@ -11,12 +11,14 @@ wakes it by the first task that is to be recorded, see `pipeprof.loaders.instrum
 from __future__ import annotations
 
 import logging
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import nan
 from multiprocessing import queues
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeprof.loaders.instrument.hooks import Hooks
 from pipeprof.log import log_caught, suppress_and_log
@@ -32,9 +34,9 @@ _PICKLER = "_ForkingPickler"
 class WorkerSender:
     """Sends the records of one worker. It takes few steps, as all code that runs once a batch."""
 
-    __slots__ = ("_active", "_clock", "_cpu_before_s", "_lock", "_pickler_hook", "_places", "_put",
-                 "_put_hook", "_record", "_set_active", "_window", "_worker", "_workers", "_writer",
-                 "add_record")  # fmt: skip
+    __slots__ = ("__weakref__", "_active", "_clock", "_cpu_before_s", "_lock", "_pickler_hook",
+                 "_put", "_put_hook", "_record", "_set_active", "_window", "_worker", "_workers",
+                 "_writer", "add_record", "places")  # fmt: skip
 
     def __init__(
         self, writer: RingWriter, worker: int, workers: int, clock: Clock = SYSTEM_CLOCK
@@ -45,7 +47,7 @@ class WorkerSender:
         self._record: deque[Sequence[float]] = deque(maxlen=1)
         self.add_record = self._record.append
         """Takes the record of the batch that is sent next, with the fields of `REPORTED_FIELDS`."""
-        self._places: dict[int, int] = {}
+        self.places: dict[int, int] = {}
         """The `id` of each batch that is put and not yet pickled → where to note the moment."""
         self._cpu_before_s = nan
         """CPU time of the feeder thread when it had pickled the batch before."""
@@ -72,7 +74,8 @@ class WorkerSender:
             return
         self._put = put
         self._put_hook.add(queue, "put", self.put)
-        timed = _timed(pickler, self._note_pickled, self._places)
+        timed = _timed(pickler)
+        timed.sender = weakref.ref(self)
         self._pickler_hook.add(module, _PICKLER, timed)
 
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
@@ -82,7 +85,7 @@ class WorkerSender:
             if self._record:
                 place = self._writer.write(task, self._record.pop())
                 if place is not None:
-                    self._places[id(obj)] = place
+                    self.places[id(obj)] = place
             # the next task is mostly `task + workers`, and nearer once other workers have none left
             window = self._window
             if not (window[0] <= task + self._workers and task + 1 < window[1]):
@@ -103,7 +106,7 @@ class WorkerSender:
                 self._cpu_before_s = nan
                 self._pickler_hook.set(True)
 
-    def _note_pickled(self, place: int | None) -> None:
+    def note_pickled(self, place: int | None) -> None:
         """Note that the feeder thread has pickled the batch whose moment belongs to ``place``. The
         last batch of a window is pickled after the other hooks were removed."""
         if place is None:
@@ -114,22 +117,32 @@ class WorkerSender:
             self._cpu_before_s = cpu_s
         if not self._active:
             with self._lock:
-                if not self._active and not self._places:
+                if not self._active and not self.places:
                     self._pickler_hook.set(False)
 
 
-def _timed(pickler: Any, note: Callable[[int | None], None], places: dict[int, int]) -> type:
-    """Return a ``pickler`` that calls ``note`` after each object with its place in ``places``."""
+@cache
+def _timed(pickler: Any) -> Any:
+    """Return a ``pickler`` that calls `WorkerSender.note_pickled` of its ``sender`` after each
+    object. The sender is not kept alive, as this class is made once in a process."""
 
     class TimedPickler(pickler):  # type: ignore[misc]
+        sender: ClassVar[Callable[[], WorkerSender | None]]
+
         @classmethod
         def dumps(cls, obj: Any, *args: Any) -> Any:
-            place = places.pop(id(obj), None)
+            sender = cls.sender()
+            if sender is None:
+                return pickler.dumps(obj, *args)
+            place = sender.places.pop(id(obj), None)
             pickled = pickler.dumps(obj, *args)
             try:  # an error would end the feeder thread's work on a batch
-                note(place)
+                sender.note_pickled(place)
             except Exception as error:
                 log_caught(_log, error, "when a batch was pickled is not known")
             return pickled
 
     return TimedPickler
+
+
+_timed(getattr(queues, _PICKLER, object))  # it lies ready in main for workers that are forked

@@ -12,10 +12,10 @@ from torch.utils.data import DataLoader
 
 from pipeprof.errors import UsageError
 from pipeprof.loaders.instrument.inside import (
+    being_measured,
     hook_class,
     loader_within,
     measure_inside,
-    measured_once,
     watch_rebuilds,
 )
 from pipeprof.loaders.instrument.iterator import Proxy
@@ -144,7 +144,8 @@ class ProfiledLoader(Proxy):
         loader, profiler = self._loader, self._profiler
         inner = loader_within(loader)
         if inner is None:
-            return measured_once(loader, lambda: profiler.iterate(loader, lambda: iter(loader)))
+            with being_measured(loader):
+                return profiler.iterate(loader, partial(iter, loader))
         if issubclass(type(inner), ProfiledLoader):
             object.__setattr__(self, "_profiler", inner._profiler)
         else:

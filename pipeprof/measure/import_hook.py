@@ -6,7 +6,7 @@ Importing torch takes seconds, fsspec a tenth of one, and a script may need neit
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -20,29 +20,35 @@ Cancel = Callable[[], None]
 def when_imported(name: str, act: Act) -> Cancel:
     """Call ``act`` with the module ``name`` once it is imported, or now if it already is. Returns a
     function that cancels this."""
-    finder = _ActingFinder(name, act)
-    if name in sys.modules:
-        act(sys.modules[name])
-    else:
+    return when_each_imported({name: act})
+
+
+def when_each_imported(acts: Mapping[str, Act]) -> Cancel:
+    """The same for several modules, each with what to call."""
+    awaited = {name: act for name, act in acts.items() if name not in sys.modules}
+    for name in acts.keys() - awaited.keys():
+        acts[name](sys.modules[name])
+    finder = _ActingFinder(awaited)
+    if awaited:
         sys.meta_path.insert(0, finder)
     return finder.cancel
 
 
 class _ActingFinder:
-    """The first of Python's finders, until its one module is imported."""
+    """The first of Python's finders, until its modules are imported."""
 
-    def __init__(self, name: str, act: Act) -> None:
-        self._name = name
-        self._act = act
+    def __init__(self, acts: dict[str, Act]) -> None:
+        self._acts = acts
 
     def cancel(self) -> None:
+        self._acts.clear()
         with suppress(ValueError):
             sys.meta_path.remove(self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None, /
     ) -> ModuleSpec | None:
-        if fullname != self._name:
+        if fullname not in self._acts:
             return None
         sys.meta_path.remove(self)
         try:
@@ -50,18 +56,20 @@ class _ActingFinder:
         finally:
             sys.meta_path.insert(0, self)
         if spec is not None and spec.loader is not None:
-            self._act_after(spec.loader)
+            self._act_after(spec.loader, fullname)
         return spec
 
-    def _act_after(self, loader: Any) -> None:
-        """Let ``loader``, which is for our module alone, act after executing it."""
+    def _act_after(self, loader: Any, name: str) -> None:
+        """Let ``loader``, which is for the module ``name`` alone, act after executing it."""
         execute = loader.exec_module
 
         def execute_and_act(module: ModuleType) -> None:
             del loader.exec_module
             execute(module)
-            if self in sys.meta_path:
+            act = self._acts.pop(name, None)
+            if not self._acts:
                 self.cancel()
-                self._act(module)
+            if act is not None:
+                act(module)
 
         loader.exec_module = execute_and_act

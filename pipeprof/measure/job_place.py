@@ -149,4 +149,5 @@ def _first(variables: Variables, names: tuple[str, ...]) -> str:
 
 def _number(variables: Variables, name: str) -> int | None:
     value = variables.get(name, "")
-    return int(value) if re.fullmatch("[0-9]{1,9}", value) else None
+    is_number = value.isascii() and value.isdigit() and len(value) <= 9
+    return int(value) if is_number else None

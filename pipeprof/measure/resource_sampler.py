@@ -28,6 +28,8 @@ _GAUGE_SHARE = 0.0005
 _FIRST_GAUGE_S = 1.0
 """Seconds from the first batch to the first gauges, which a shorter run would not need."""
 _UNKNOWN = (nan,) * 3
+_random = Random(0)
+"""All samplers draw from it, as making one takes as long as a sample."""
 
 BatchNbytes = Callable[[Any], tuple[float, float, float]]
 """Returns how many tensors a batch has, their bytes, and the bytes of everything else in it."""
@@ -41,8 +43,8 @@ class ResourceSampler:
     """
 
     __slots__ = ("_batch_nbytes", "_batches", "_cpu_now", "_cpu_s", "_first_gauge_s", "_first_s",
-                 "_next_gauge_s", "_next_nbytes_s", "_now", "_probe", "_random", "_samples",
-                 "_thread", "_took_s", "skip")  # fmt: skip
+                 "_next_gauge_s", "_next_nbytes_s", "_now", "_probe", "_samples", "_thread",
+                 "_took_s", "skip")  # fmt: skip
 
     def __init__(
         self, batch_nbytes: BatchNbytes, whole: bool = False, clock: Clock = SYSTEM_CLOCK
@@ -51,7 +53,6 @@ class ResourceSampler:
         self._batch_nbytes = batch_nbytes
         self._now, self._cpu_now = clock.now, clock.cpu_now
         self._first_gauge_s = 0.0 if whole else _FIRST_GAUGE_S
-        self._random = Random(0)
         self._probe: ThreadProbe | None = None
         self._thread = 0
         self._cpu_s = 0.0
@@ -113,7 +114,7 @@ class ResourceSampler:
         if self._batches:
             batch_s = (now - self._first_s) / self._batches
             share = min(1.0, max(batch_s, _SHORTEST_BATCH_S) / self._interval_s())
-            self.skip = int(self._random.expovariate(1.0) * (1 / share - 1) + 0.5)
+            self.skip = int(_random.expovariate(1.0) * (1 / share - 1) + 0.5)
         else:
             self._first_s = now
             self._next_gauge_s = now + self._first_gauge_s

@@ -4,6 +4,7 @@ text."""
 from __future__ import annotations
 
 import sys
+from functools import cache
 from types import TracebackType
 from typing import Any
 
@@ -32,7 +33,13 @@ def hide_our_frames(module: dict[str, Any], *files: str) -> None:
     _our_files.update(files)
     wrapper = module.get("ExceptionWrapper")
     if wrapper is not None and not isinstance(wrapper, _Cleaning):
-        module["ExceptionWrapper"] = _Cleaning("ExceptionWrapper", (), {"original": wrapper})
+        module["ExceptionWrapper"] = cleaning(wrapper)
+
+
+@cache
+def cleaning(wrapper: Any) -> Any:
+    """Return what makes a ``wrapper`` of an error, without our frames."""
+    return _Cleaning("ExceptionWrapper", (), {"original": wrapper})
 
 
 class _Cleaning(type):

@@ -178,6 +178,7 @@ def test_another_profiler_of_a_fetcher_keeps_its_place_and_may_leave() -> None:
 
     fetcher.fetch = others_fetch
     hooks = FetcherHooks(fetcher, records.append, ResourceSampler(len), RequestCounts())
+    hooks.set_active(True)
     hooks.set_active(False)
     assert fetcher.fetch is others_fetch
     hooks.set_active(True)

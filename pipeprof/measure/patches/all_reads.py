@@ -14,10 +14,11 @@ These reads are not recorded, as that would not be cheap or not be safe:
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from contextlib import AbstractContextManager
 from typing import Any
+
+import numpy as np
 
 from pipeprof.log import suppress_and_log
 from pipeprof.measure.patches import fsspec_reads, s3_library_reads
@@ -29,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 _users = 0
+_fromfile: Any = np.fromfile
+_recorded_fromfile = recorded_read(_fromfile, nbytes=lambda array, _: int(array.nbytes))
 
 
 def patch_reads() -> None:
@@ -74,6 +77,5 @@ def _end() -> None:
 
 
 def _patch_numpy() -> None:
-    numpy: Any = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.fromfile = recorded_read(numpy.fromfile, nbytes=lambda array, _: int(array.nbytes))
+    if np.fromfile is _fromfile:  # another library may have replaced it
+        np.fromfile = _recorded_fromfile

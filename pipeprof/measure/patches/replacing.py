@@ -13,7 +13,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from pipeprof.log import suppress_and_log
-from pipeprof.measure.import_hook import Cancel, when_imported
+from pipeprof.measure.import_hook import Cancel, when_each_imported
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def patch_when_imported(patches: Patches) -> None:
         with suppress_and_log(_log, f"reads through {module.__name__} are not recorded"):
             patches[module.__name__](module)
 
-    _import_hooks.extend(when_imported(name, patch) for name in patches)
+    _import_hooks.append(when_each_imported(dict.fromkeys(patches, patch)))
 
 
 def restore_all() -> None:
