@@ -16,7 +16,7 @@ from math import nan
 from types import FrameType
 from typing import Any
 
-from torch.utils.data import _DatasetKind, _utils, get_worker_info
+import torch.utils.data
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.instrument.wake_up import when_woken
@@ -36,8 +36,12 @@ _log = logging.getLogger(__name__)
 AddRecord = Callable[[Sequence[float]], Any]
 """Takes the record of one batch, with the fields of `pipeprof.measure.ring.REPORTED_FIELDS`."""
 
+_torchs: Any = torch.utils.data
+"""Looked up when a worker starts: an unknown version of torch may lack some of it."""
+
 # what a worker needs lies ready in main, so that a forked one need not make it
-cleaning(getattr(getattr(_utils, "worker", None), "ExceptionWrapper", Exception))
+with suppress_and_log(_log, "each worker makes what cleans its errors"):
+    cleaning(_torchs._utils.worker.ExceptionWrapper)
 
 # an Enum's attributes are slow to look up
 _READ, _DECODE, _TRANSFORM, _COLLATE = IN_FETCH
@@ -70,9 +74,9 @@ def instrument_worker(
     worker: int, ring: Ring, table: RequestTable, whole: bool, clock: Clock
 ) -> None:
     """Hook every fetcher that this worker process creates for its data set, one per epoch."""
-    kinds: Any = _DatasetKind
+    kinds = _torchs._DatasetKind
     create = kinds.create_fetcher
-    info = get_worker_info()
+    info = _torchs.get_worker_info()
     workers = info.num_workers if info is not None else 1
     sender = WorkerSender(ring.writer(worker), worker, workers, clock)
     meter, counts = ResourceSampler(batch_nbytes, whole, clock), table.row(worker)

@@ -145,4 +145,5 @@ def _timed(pickler: Any) -> Any:
     return TimedPickler
 
 
-_timed(getattr(queues, _PICKLER, object))  # it lies ready in main for workers that are forked
+with suppress_and_log(_log, "each worker makes its pickler"):
+    _timed(getattr(queues, _PICKLER))  # it lies ready in main for workers that are forked

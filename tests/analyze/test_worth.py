@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import isfinite, nan
+
 import pytest
 
 from pipeprof.analyze.assemble import assemble
+from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.model import MainProcess
 from tests.analyze.pipelines import inline_run, workers_run
 from tests.analyze.runs import seen
@@ -53,3 +56,14 @@ def test_cores_are_worth_what_computing_is():
     )
     assert profile.diagnosis.bottleneck in ("worker-cpu", "fetch")
     assert profile.worth["worker-cpu"].cheaper.share > 0.05
+
+
+def test_what_cores_are_worth_is_unknown_where_no_batch_was_sampled(monkeypatch):
+    """A trial without workers may be so short that only its warm-up has a sample."""
+    run = seen(inline_run(), main=MAIN, runqueue_s=0.002)
+    assert "worker-cpu" in assemble(run).worth
+    monkeypatch.setattr(Summary, "cpu_per_batch", lambda self: nan)
+    profile = assemble(run)
+    assert "worker-cpu" in profile.blame
+    assert "worker-cpu" not in profile.worth
+    assert isfinite(profile.worth["decode"].cheaper.share)

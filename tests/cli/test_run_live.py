@@ -20,7 +20,7 @@ class Slow(Dataset):
     def __len__(self):
         return 80
     def __getitem__(self, index):
-        time.sleep(0.03)
+        time.sleep(0.04)
         if sys.argv[2] == "the worker dies" and index == 70:
             os._exit(1)
         if index % 20 == 0:
@@ -39,7 +39,7 @@ if __name__ == "__main__":
             time.sleep(60)
     print("\\nend")
 """
-"""It makes 33 batches a second, few enough to record all in full."""
+"""It makes 24 batches a second, few enough to record all in full."""
 (MADE,) = [n for n, text in enumerate(SCRIPT.splitlines(), 1) if "# made" in text]
 PRINTED = b"begin\n" + b"".join(
     b"\r%d %%" % n + (b"\nbatch %d\n" % n if n % 10 == 0 else b"") for n in range(80)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import exp, hypot, sqrt
+from math import exp, hypot, isnan, sqrt
 
 import numpy as np
 
@@ -101,6 +101,8 @@ def _gains_inline(facts: Facts, cause: str, cut: float) -> Sequence[float]:
     charged_s = facts.blamed_s(cause)
     if cause == WORKER_CPU:  # less computing also means less waiting for a core
         charged_s += facts.cpu_s
+    if isnan(charged_s):  # the counters were read for none of these batches
+        return ()
     return (_gain(facts.cycle_s, cut * min(charged_s, facts.cycle_s - facts.step_s)),)
 
 
