@@ -87,11 +87,7 @@ def run(seconds: float) -> list[tuple[Verdict, str]]:
         cost = added(ours, plain, again, relative=False)
         control = added(again, plain, relative=False)
         costs[name] = cost, control
-        usual = duration(float(np.median(plain)))
-        print(
-            f"  {name:<6}{usual}   pipeprof {say(cost, relative=False)}   "
-            f"plain again {say(control, relative=False)}   {plain.size:,} rounds"
-        )
+        print_row(name, plain, cost, control, relative=False)
     print(f"\nof epochs of {BATCHES} batches, the {BATCHES - RECORDED} further ones are assumed at "
           f"{_TIMED_S * 1e6:g} µs, and {COST_S * 1e6:g} µs where they are recorded")  # fmt: skip
     verdicts = []
@@ -123,11 +119,14 @@ def check_whole(end: float) -> None:
     for name, (plain, ours, again) in zip(_MEASURES, _stacked(sessions), strict=True):
         cost = added(ours, plain, again, relative=True)
         control = added(again, plain, relative=True)
-        usual = duration(float(np.median(plain)))
-        print(
-            f"  {name:<6}{usual}   pipeprof {say(cost, relative=True)}   "
-            f"plain again {say(control, relative=True)}   {plain.size:,} rounds"
-        )
+        print_row(name, plain, cost, control, relative=True)
+
+
+def print_row(name: str, plain: Floats, cost: Estimate, control: Estimate, relative: bool) -> None:
+    print(
+        f"  {name:<6}{duration(float(np.median(plain)))}   pipeprof {say(cost, relative)}   "
+        f"plain again {say(control, relative)}   {plain.size:,} rounds"
+    )
 
 
 def _share(cost: Estimate, epoch_s: float) -> Estimate:
