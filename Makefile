@@ -157,8 +157,8 @@ bench-html: $(READY) ## a million batches as a page: its size, its making, how s
 bench-live: $(READY) ## what a live view costs the training process
 	$(KEEP) live $(BIN)/python -m benchmarks.live
 
-gpu-check: $(READY) ## what needs a CUDA GPU, and its figures
-	@$(BIN)/python scripts/gpu_check.py
+gpu-check: $(READY) ## tests and a real training on a CUDA GPU, and their figures
+	@$(BIN)/python -m scripts.gpu_check
 
 hta-check: $(READY) ## what HolisticTraceAnalysis finds in a trace of ours
 	@$(BIN)/python -m scripts.hta_check

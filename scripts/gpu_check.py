@@ -1,26 +1,26 @@
-"""Run the tests that need a CUDA GPU. Without one, nothing runs and the exit code is 0.
+"""Run the tests that need a CUDA GPU, and compare a training on it with its driver's records.
 
-python scripts/gpu_check.py [arguments of pytest]
+    python -m scripts.gpu_check [arguments of pytest]
+
+The figures are saved in docs/figures. Without a GPU nothing runs, and the exit code is 0.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 
-import pytest
 import torch
 
-REPO = Path(__file__).parent.parent
+from scripts.figures import record
 
 
 def main(arguments: list[str]) -> int:
     if not torch.cuda.is_available():
         print(f"No CUDA GPU here (torch {torch.__version__}): nothing was checked.")
         return 0
-    os.chdir(REPO)
-    return int(pytest.main(["tests/gpu", "-q", *arguments]))
+    tests = record("gpu-check", [sys.executable, "-m", "pytest", "tests/gpu", "-q", *arguments])
+    training = record("gpu-training", [sys.executable, "-m", "benchmarks.gpu_training"])
+    return tests or training
 
 
 if __name__ == "__main__":

@@ -9,12 +9,15 @@ import sys
 from collections import deque
 
 from pipeprof.measure.copies import DeviceCopy, this_thread
-from pipeprof.measure.device import DeviceClock, cuda_events
+from pipeprof.measure.device import DeviceClock, cuda_events, cuda_name
 from pipeprof.measure.nvml import DeviceSample, Nvml
 from pipeprof.measure.recorder import Recorder
 
 _REMEMBERED = 512
 """Number of last batches to which a copy can still be charged."""
+_COLLECT_EVERY, _COLLECT_EVERY_S = 64, 0.25
+"""Times that are known are passed on after so many batches, or so many seconds: together they cost
+less, as their code is in the caches then. Fewer than `DeviceClock` keeps pending."""
 
 
 class DeviceTotals:
@@ -22,6 +25,10 @@ class DeviceTotals:
 
     def __init__(self) -> None:
         self.pageable_copies = self.blocking_copies = 0
+        self.name: str | None = None
+        """The name of the accelerator; ``None`` while none is in use."""
+        self.hidden_wait_s = 0.0
+        """How much of the loop's wait for batches passed while the accelerator was busy."""
         self.memory_bytes: int | None = None
         """Most device memory in use at any sample; ``None`` without samples."""
         self._utilisation_sum = 0.0
@@ -52,6 +59,9 @@ class DeviceMonitor:
         self._clock = DeviceClock(events) if events is not None else None
         self._nvml = Nvml() if events is not None else None
         self._delivered: deque[tuple[float, int]] = deque(maxlen=_REMEMBERED)
+        self._waits: deque[tuple[int, float]] = deque(maxlen=_REMEMBERED)
+        self._uncollected, self._collect_s = 0, 0.0
+        totals.name = totals.name or cuda_name()
 
     @staticmethod
     def has_work() -> bool:
@@ -65,16 +75,19 @@ class DeviceMonitor:
         return f"the accelerator was no longer measured: {reason}" if reason else ""
 
     def ask(self, number: int) -> None:
-        """Note that the batch with this `Pass.number` is requested."""
+        """Note that the batch with this `Pass.number` is requested now."""
         if self._clock is not None:
             self._clock.ask(number)
-        self.collect()
+        self._uncollected += 1
+        if self._uncollected >= _COLLECT_EVERY or self._recorder.now() >= self._collect_s:
+            self.collect()
 
-    def deliver(self, number: int) -> None:
-        """Note that the batch with this `Pass.number` is delivered."""
+    def deliver(self, number: int, asked_s: float, delivered_s: float) -> None:
+        """Note that the batch with this `Pass.number` is delivered now."""
         if self._clock is not None:
             self._clock.deliver(number)
-        self._delivered.append((self._recorder.now(), number))
+        self._delivered.append((delivered_s, number))
+        self._waits.append((number, delivered_s - asked_s))
 
     def leave(self) -> None:
         """Note that the pass has ended."""
@@ -84,15 +97,25 @@ class DeviceMonitor:
 
     def collect(self) -> None:
         """Pass on all times that are known by now."""
+        self._uncollected, self._collect_s = 0, self._recorder.now() + _COLLECT_EVERY_S
         if self._clock is not None:
             for batch, starved_s, busy_s in self._clock.harvest():
                 self._recorder.note_device(batch, starved_s, busy_s)
+                self._totals.hidden_wait_s += max(0.0, self._waited_s(batch) - starved_s)
         for copy in this_thread.copies.take():
             self._totals.add_copy(copy)
             self._recorder.note_copy(self._batch_at(copy.called_s), copy.seconds, copy.bytes or 0)
         sample = self._nvml.sample() if self._nvml is not None else None
         if sample is not None:
             self._totals.add_sample(sample)
+
+    def _waited_s(self, batch: int) -> float:
+        """Return how long the loop waited for ``batch``, and forget it and those before."""
+        while self._waits:
+            number, wait_s = self._waits.popleft()
+            if number == batch:
+                return wait_s
+        return 0.0
 
     def _batch_at(self, moment_s: float) -> int:
         """Return the number of the last batch delivered before then; -1 if it is too long ago."""

@@ -93,9 +93,10 @@ class TimedPass:
                 batch_key = key(batch if self._key_takes_batch else self.iterator)
             except Exception as error:
                 log_caught(_log, error, "a batch's stages are not known")
-        current.notes.append((current.asked_s, self._now(), batch_key))
+        delivered_s = self._now()
+        current.notes.append((current.asked_s, delivered_s, batch_key))
         if device is not None:
-            device.deliver(number)
+            device.deliver(number, current.asked_s, delivered_s)
         return batch
 
     def leave(self) -> None:

@@ -41,7 +41,7 @@ from pipeprof.measure.environment import read_environment
 from pipeprof.measure.job_place import find_job_place, note_process_group
 from pipeprof.measure.loader_pass import Pass
 from pipeprof.measure.recorder import Recorder
-from pipeprof.measure.rows import Arrays
+from pipeprof.measure.rows import Arrays, Floats
 from pipeprof.model import Dispatch, LoaderConfig, Overhead, Profile, Recording
 from pipeprof.storage.cache_state import infer_cache_state
 from pipeprof.units import format_share
@@ -58,12 +58,13 @@ _NOT_MEASURED = Overhead(None, None, "not measured")
 
 class LoaderProfiler:
     """Records all passes over one loader, or over the loaders that a framework puts in its place.
-    With ``whole`` every batch is recorded in full, whatever that costs."""
+    With ``whole`` every batch is recorded in full, whatever that costs. ``accelerator`` is what
+    consumes the batches, in words; by default the name of the device in use, if any."""
 
     def __init__(
         self,
         name: str,
-        accelerator: str = "not observed",
+        accelerator: str = "",
         whole: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -80,6 +81,7 @@ class LoaderProfiler:
         self._earlier: Summary | None = None
         self._recorder = Recorder(clock, self._fold, name)
         self._device = DeviceTotals()
+        self._hidden_shown_s = 0.0
         self._device_monitors: deque[DeviceMonitor] = deque(maxlen=_KEPT_DEVICE_MONITORS)
         self._host = HostMonitor(clock)
 
@@ -178,7 +180,7 @@ class LoaderProfiler:
             name=self.name,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             config=info.config,
-            environment=read_environment(self._accelerator),
+            environment=read_environment(self._accelerator or self._device.name or "not observed"),
             batches=log,
             warmup_batches=info.warmup,
             first_batch_s=recorder.first_batch_s,
@@ -230,8 +232,22 @@ class LoaderProfiler:
 
         live, info = self.live, self._start.info
         live.figures.warmup, live.figures.capacity = info.warmup, info.capacity
-        self._recorder.on_rows = live.figures.add
+        self._recorder.on_rows = self._show_rows
         return LivePass(iterator, self, loader_pass, observer, live, known_length(loader))
+
+    def hidden_wait_s(self) -> float:
+        """Return how much of all waits for batches passed while the accelerator was busy, as far as
+        that is known by now."""
+        for monitor in self._device_monitors:
+            monitor.collect()
+        return self._device.hidden_wait_s
+
+    def _show_rows(self, rows: Floats) -> None:
+        """Pass rows on to the live figures."""
+        hidden_s = self.hidden_wait_s()
+        if self.live is not None:
+            self.live.figures.add(rows, hidden_s - self._hidden_shown_s)
+        self._hidden_shown_s = hidden_s
 
     def _fold(self, arrays: Arrays) -> None:
         """Summarise the oldest rows, which the recorder is about to drop."""

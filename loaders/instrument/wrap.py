@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 def wrap(
     loader: Any,
     name: str = "loader",
-    accelerator: str = "not observed",
+    accelerator: str = "",
     whole: bool = False,
     live: bool = False,
     export: str | None = None,
@@ -45,7 +45,8 @@ def wrap(
         loader: A torch ``DataLoader``, or any iterable of batches. For other iterables only the
             stages ``wait`` and ``step`` are measured.
         name: Shown in reports, to tell several loaders apart.
-        accelerator: What consumes the batches, in words; reports show it.
+        accelerator: What consumes the batches, in words; reports show it. By default the name of
+            the CUDA device in use, if any.
         whole: Record every batch. By default fast loaders are sampled, so that the profiler's
             overhead stays below 1 % of the run.
         live: Show the figures on stderr during the run: a panel at the bottom of a terminal, or a

@@ -24,8 +24,8 @@ _NTH, _ASKED, _DELIVERED, _DONE, _PAUSE, _WORKER, _SAMPLES = (
     COLUMNS.index(name)
     for name in ("nth", "asked_s", "delivered_s", "done_s", "pause_s", "worker", "samples")
 )
-_UNKNOWN_YET = ("h2d_s", "device_wait_s")
-"""Columns that are filled in later, or not at all."""
+_SHOWN_COLUMNS = (*COLUMNS, "device_wait_s")
+"""Columns of the window. `h2d_s` is filled in later, and not shown."""
 _INSIDE_FETCH = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
 _SHOWN = (*_INSIDE_FETCH, Stage.FETCH, Stage.COLLATE, Stage.TRANSFER, Stage.PIN, Stage.STEP)
 
@@ -39,17 +39,27 @@ class LiveFigures:
         self.capacity = 0
         """Most batches that workers prefetch."""
         self._recent, self._recorded = _Window(), _Window()
-        self._wait_s = self._cycle_s = 0.0
+        self._stall_s = self._cycle_s = self._hidden_s = 0.0
         self._batches = self._samples = self._pause_s = 0.0
         self._ever: set[str] = set()
         """Stages that were exported once, and so are always."""
         self._stages_so_far: dict[str, None] = {}
         """Stages that took time in any batch, so that the panel does not change its height."""
 
-    def add(self, table: Floats) -> None:
-        """Add the next batches of the run: [batches, `COLUMNS`]."""
+    def add(self, table: Floats, hidden_s: float = 0.0) -> None:
+        """Add the next batches of the run: [batches, `COLUMNS`].
+
+        ``hidden_s`` is what has become known since the last call of waits that passed while the
+        accelerator was busy. As the accelerator lags behind, it can belong to earlier batches.
+        """
+        wait_s = table[:, _DELIVERED] - table[:, _ASKED]
+        self._hidden_s += hidden_s
+        hidden_s = min(self._hidden_s, float(wait_s.sum()))
+        self._hidden_s -= hidden_s
+        stall_s = wait_s * (1 - hidden_s / wait_s.sum()) if hidden_s else wait_s
+        table = np.column_stack([table, stall_s])
         counted = table[table[:, _NTH] >= self.warmup]
-        self._wait_s += float((counted[:, _DELIVERED] - counted[:, _ASKED]).sum())
+        self._stall_s += float(counted[:, -1].sum())
         self._cycle_s += float((counted[:, _DONE] - counted[:, _ASKED]).sum())
         self._cycle_s -= float(np.nansum(counted[:, _PAUSE]))
         self._batches += len(table)
@@ -62,7 +72,7 @@ class LiveFigures:
         """Return ``view``, which has name and position, with the figures that are known by now."""
         columns = self._recent.columns()
         recorded = self._recorded.columns()
-        cycle_s, wait_s = float(columns.cycle_s.sum()), float(columns.wait_s.sum())
+        cycle_s, stall_s = float(columns.cycle_s.sum()), float(columns.stall_s.sum())
         if not cycle_s > 0:
             return view
         left = view.length - view.batches if view.length is not None else None
@@ -72,8 +82,8 @@ class LiveFigures:
             window_s=float(columns.done_s[-1] - columns.asked_s[0]),
             left_s=cycle_s / len(columns) * left if left is not None and left >= 0 else None,
             samples_per_s=float(columns.samples.sum()) / cycle_s,
-            starved=wait_s / cycle_s,
-            starved_of_all=self._wait_s / self._cycle_s if self._cycle_s > 0 else None,
+            starved=stall_s / cycle_s,
+            starved_of_all=self._stall_s / self._cycle_s if self._cycle_s > 0 else None,
             waits_for=_main_cause(recorded),
             ready=depth if self.capacity else None,
             capacity=self.capacity,
@@ -84,16 +94,16 @@ class LiveFigures:
         """Return the figures of the window by their names in `Profile.metrics`, and running totals
         since the run began, whose names end in ``_total``."""
         columns, recorded = self._recent.columns(), self._recorded.columns()
-        cycle_s, wait_s = float(columns.cycle_s.sum()), float(columns.wait_s.sum())
+        cycle_s, stall_s = float(columns.cycle_s.sum()), float(columns.stall_s.sum())
         figures: dict[str, float | None] = {
             "batches_total": self._batches,
             "samples_total": self._samples,
-            "wait_seconds_total": self._wait_s,
+            "wait_seconds_total": self._stall_s,
             "cycle_seconds_total": self._cycle_s,
             "pause_seconds_total": self._pause_s,
         }
         if cycle_s > 0:
-            figures["starved_fraction"] = wait_s / cycle_s
+            figures["starved_fraction"] = stall_s / cycle_s
             figures["samples_per_s"] = float(columns.samples.sum()) / cycle_s
         if self.capacity:
             figures["queue/mean"] = _mean(queue_depth(recorded, self.capacity))
@@ -130,7 +140,7 @@ class _Window:
         self._rows = 0
 
     def add(self, table: Floats) -> None:
-        """Add batches: [batches, `COLUMNS`]."""
+        """Add batches: [batches, `_SHOWN_COLUMNS`]."""
         if not len(table):
             return
         self._tables.append(table)
@@ -139,13 +149,12 @@ class _Window:
             self._rows -= len(self._tables.popleft())
 
     def columns(self) -> Columns:
-        table = np.concatenate([np.empty((0, len(COLUMNS))), *self._tables])[-_MOST:]
+        table = np.concatenate([np.empty((0, len(_SHOWN_COLUMNS))), *self._tables])[-_MOST:]
         if len(table):
             first = np.searchsorted(table[:, _DONE], table[-1, _DONE] - WINDOW_S)
             table = table[min(int(first), max(0, len(table) - _FEWEST)) :]
-        arrays: dict[str, Any] = dict(zip(COLUMNS, table.T, strict=True))
-        unknown = np.full(len(table), np.nan)
-        return Columns({**arrays, **dict.fromkeys(_UNKNOWN_YET, unknown)})
+        arrays: dict[str, Any] = dict(zip(_SHOWN_COLUMNS, table.T, strict=True))
+        return Columns({**arrays, "h2d_s": np.full(len(table), np.nan)})
 
 
 def _mean(values: Floats) -> float | None:

@@ -30,9 +30,16 @@ class DriftWatch:
         """An epoch begins."""
         self._clock.interrupt()
 
-    def drifted(self, asked_s: float, delivered_s: float, after_pause: bool = False) -> bool:
-        """Note a batch. Return whether the accelerator is starved, and more than before."""
-        self._clock.batch(asked_s, delivered_s, after_pause)
+    def drifted(
+        self,
+        asked_s: float,
+        delivered_s: float,
+        after_pause: bool = False,
+        hidden_s: float = 0.0,
+    ) -> bool:
+        """Note a batch, as `StretchClock.batch` does. Return whether the accelerator is starved,
+        and more than before."""
+        self._clock.batch(asked_s, delivered_s, after_pause, hidden_s)
         if not self._clock.long_enough:
             return False
         now = self._clock.stretch().fed

@@ -50,6 +50,13 @@ class Delivered:
     delivered_s: float
     after_pause: bool = False
     """Whether the step before it had a pause."""
+    hidden_s: float = 0.0
+    """How much of all waits so far passed while the accelerator was busy."""
+
+    @property
+    def times(self) -> tuple[float, float, bool, float]:
+        """What `StretchClock.batch` notes."""
+        return self.asked_s, self.delivered_s, self.after_pause, self.hidden_s
 
 
 Event = Delivered | None
@@ -183,7 +190,7 @@ class LiveSearch:
                 error = self._training.why_failed(setting) or "another setting took its place"
                 return MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error=error)
             else:
-                clock.batch(event.asked_s, event.delivered_s, event.after_pause)
+                clock.batch(*event.times)
                 if self._training.within_epochs and self._is_enough(clock):
                     break
         return clock.stretch(lost_s)
@@ -240,7 +247,7 @@ class LiveSearch:
             event = yield
             if event is None:
                 watch.interrupt()
-            elif watch.drifted(event.asked_s, event.delivered_s, event.after_pause):
+            elif watch.drifted(*event.times):
                 self.ranks.call()
 
 

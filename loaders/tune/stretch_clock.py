@@ -29,13 +29,22 @@ class StretchClock:
         self._since_pause = 0
         self._last_s = 0.0
         self._cycles_s: list[float] = []
+        self._last_hidden_s = 0.0
         self.seconds, self._waited_s = 0.0, 0.0
 
     @property
     def batches(self) -> int:
         return len(self._cycles_s)
 
-    def batch(self, asked_s: float, delivered_s: float, after_pause: bool = False) -> None:
+    def batch(
+        self,
+        asked_s: float,
+        delivered_s: float,
+        after_pause: bool = False,
+        hidden_s: float = 0.0,
+    ) -> None:
+        """Note a batch. ``hidden_s`` is how much of all waits so far an accelerator hid, since it
+        was busy meanwhile."""
         self._since_pause += 1
         if after_pause:
             # half of the batches count also where pauses follow each other closely
@@ -47,8 +56,8 @@ class StretchClock:
             cycle_s = delivered_s - self._last_s
             self._cycles_s.append(cycle_s)
             self.seconds += cycle_s
-            self._waited_s += delivered_s - asked_s
-        self._last_s = delivered_s
+            self._waited_s += delivered_s - asked_s - (hidden_s - self._last_hidden_s)
+        self._last_s, self._last_hidden_s = delivered_s, hidden_s
 
     def interrupt(self) -> None:
         """An epoch begins: buffers fill again."""
@@ -59,8 +68,10 @@ class StretchClock:
         return self.batches >= LEAST_BATCHES and self.seconds >= self._least_s
 
     def stretch(self, lost_s: float = 0.0) -> MeasuredStretch:
+        # what is hidden becomes known some batches later, and may belong to those left out
+        waited_s = max(0.0, self._waited_s)
         return MeasuredStretch(
-            self.setting, self.batches, self.seconds, self._waited_s, lost_s, self.rate_error()
+            self.setting, self.batches, self.seconds, waited_s, lost_s, self.rate_error()
         )
 
     def rate_error(self) -> float:

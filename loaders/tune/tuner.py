@@ -181,7 +181,9 @@ class Tuner:
             self._kept.first_batch()
         if self._steps is not None:
             after_pause = self._training_steps.paused(asked_s)
-            self._resume(Delivered(epoch.current.setting, asked_s, delivered_s, after_pause))
+            used = epoch.current
+            hidden_s = used.profiler.hidden_wait_s()
+            self._resume(Delivered(used.setting, asked_s, delivered_s, after_pause, hidden_s))
             self._training_steps.begin(self.clock.now())
 
     def _resume(self, event: Event) -> None:

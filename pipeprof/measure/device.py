@@ -42,8 +42,9 @@ class Events(Protocol):
         cannot be one now."""
         ...
 
-    def done(self, event: Any) -> bool:
-        """Return whether the device has reached the event."""
+    def done(self, last: Any, *others: Any) -> bool:
+        """Return whether the device has reached all these events, of which ``last`` was recorded
+        last."""
         ...
 
     def elapsed_s(self, start: Any, end: Any) -> float:
@@ -58,6 +59,8 @@ class Events(Protocol):
 class _Recorded(NamedTuple):
     event: Any
     device: int
+    stream: int
+    """Its handle, which is unique on a device."""
 
 
 class CudaEvents:
@@ -79,10 +82,15 @@ class CudaEvents:
         pool = self._pools.get(stream.device_index)
         event = pool.pop() if pool else self._cuda.Event(enable_timing=True)
         event.record(stream)
-        return _Recorded(event, stream.device_index)
+        return _Recorded(event, stream.device_index, stream.cuda_stream)
 
-    def done(self, event: _Recorded) -> bool:
-        return not self._cuda.is_current_stream_capturing() and bool(event.event.query())
+    def done(self, last: _Recorded, *others: _Recorded) -> bool:
+        # one stream reaches its events in order, and to query one takes a microsecond
+        return (
+            not self._cuda.is_current_stream_capturing()
+            and bool(last.event.query())
+            and all(each[1:] == last[1:] or each.event.query() for each in others)
+        )
 
     def elapsed_s(self, start: _Recorded, end: _Recorded) -> float:
         if start.device != end.device:
@@ -100,6 +108,12 @@ def cuda_events() -> CudaEvents | None:
     CUDA is never initialised here, which takes seconds and memory, and prevents forking workers."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     return CudaEvents(cuda) if cuda is not None and cuda.is_initialized() else None
+
+
+def cuda_name() -> str | None:
+    """Return the name of the current CUDA device, or ``None`` unless this process uses CUDA."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return str(cuda.get_device_name()) if cuda is not None and cuda.is_initialized() else None
 
 
 class DeviceStep(NamedTuple):
@@ -177,8 +191,7 @@ class DeviceClock:
         if not whole or None in events:
             self._pop()
             return True
-        # the last one first: on one stream, it is reached last
-        if not all(self._events.done(event) for event in events):
+        if not self._events.done(*events):
             return False
         starved_s = self._events.elapsed_s(asked.event, delivered.event)
         busy_s = self._events.elapsed_s(delivered.event, end.event)

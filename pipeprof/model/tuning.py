@@ -100,7 +100,8 @@ class Fed:
 
     batches_per_s: float
     starved_fraction: float
-    """0 to 1 of the time, in which the training loop waited for a batch."""
+    """0 to 1 of the time, in which the accelerator waited for a batch, or the training loop where
+    no accelerator is observed."""
 
 
 @dataclass(frozen=True)

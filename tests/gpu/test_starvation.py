@@ -128,7 +128,6 @@ def test_what_two_events_cost(spin, figure):
     cost_s = (perf_counter() - began) / (batches - 100)
     figure("cost of the events of a batch", f"{cost_s * 1e6:.1f} µs of the host")
     assert cost_s < 100e-6
-    clock.close()
 
 
 def test_two_events_back_to_back_are_a_few_microseconds_apart(spin, figure):

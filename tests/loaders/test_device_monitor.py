@@ -10,9 +10,11 @@ import torch
 
 import pipeprof
 from pipeprof.loaders.instrument import device_monitor
+from pipeprof.loaders.live.live_pass import LiveLoader
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.device import CudaEvents
 from pipeprof.model import Profile
+from pipeprof.report.live import LiveView
 from tests.loaders.forms import profiled
 from tests.measure.fake_cuda import FakeCuda
 
@@ -52,6 +54,35 @@ def test_a_host_that_only_waits_feeds_a_device_that_is_busy(cuda):
     assert profile.stages["wait"].p50_s == pytest.approx(0.003)
     assert profile.diagnosis.verdict == "fed"
     assert profile.diagnosis.starved_fraction < 0.02, "by the host it is nearly 1"
+
+
+def test_what_is_shown_and_exported_says_the_same(cuda):
+    loader = profiled(Slow(cuda.clock, 0.003), cuda.clock)
+    live = loader._profiler.live = LiveLoader("loader", [])
+    for _ in loader:
+        cuda.stream.launch(0.006)
+    cuda.clock.sleep(cuda.stream.reached_s() - cuda.clock.now())
+    assert loader.profile().diagnosis.starved_fraction < 0.02
+    assert live.figures.complete(LiveView("loader", 1, BATCHES, None)).starved < 0.02
+    figures = live.figures.metrics()
+    assert figures["starved_fraction"] < 0.02
+    assert figures["wait_seconds_total"] < 0.02 * figures["cycle_seconds_total"]
+
+
+def test_known_times_are_passed_on_together(cuda, monkeypatch):
+    collected = []
+    collect = device_monitor.DeviceMonitor.collect
+    monkeypatch.setattr(
+        device_monitor.DeviceMonitor, "collect", lambda self: collected.append(collect(self))
+    )
+    trained(cuda, load_s=0.0001, step_s=0.0001)
+    assert len(collected) < 6, f"{BATCHES} batches"
+
+
+def test_the_accelerator_is_named(cuda, monkeypatch):
+    assert trained(cuda, load_s=0.001, step_s=0.001).environment.accelerator == "not observed"
+    monkeypatch.setattr(device_monitor, "cuda_name", lambda: "NVIDIA H200")
+    assert trained(cuda, load_s=0.001, step_s=0.001).environment.accelerator == "NVIDIA H200"
 
 
 def test_a_device_that_stands_still_is_starved_by_what_it_stood_still(cuda):

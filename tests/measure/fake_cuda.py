@@ -12,6 +12,7 @@ from pipeprof.measure.clock import FakeClock
 class FakeStream:
     def __init__(self, clock: FakeClock, device_index: int = 0) -> None:
         self.device_index = device_index
+        self.cuda_stream = id(self)
         self.idle_s = 0.0
         """Without work so far, up to the last launch."""
         self._clock = clock
@@ -31,9 +32,9 @@ class FakeStream:
 
 
 class FakeEvent:
-    def __init__(self, clock: FakeClock) -> None:
+    def __init__(self, cuda: FakeCuda) -> None:
         self.at_s = 0.0
-        self._clock = clock
+        self._cuda = cuda
         self._device: int | None = None
 
     def record(self, stream: FakeStream) -> None:
@@ -42,12 +43,16 @@ class FakeEvent:
         self.at_s = stream.reached_s()
 
     def query(self) -> bool:
-        return self.at_s <= self._clock.now()
+        self._cuda.queries += 1
+        return self._reached()
+
+    def _reached(self) -> bool:
+        return self.at_s <= self._cuda.clock.now()
 
     def elapsed_time(self, end: FakeEvent) -> float:
         assert self._device == end._device
-        assert self.query()
-        assert end.query()
+        assert self._reached()
+        assert end._reached()
         return (end.at_s - self.at_s) * 1000
 
 
@@ -62,6 +67,8 @@ class FakeCuda:
         self.events_made = 0
         self.asked = 0
         """How often it was asked for anything."""
+        self.queries = 0
+        """How often an event was asked whether it is reached."""
 
     def is_current_stream_capturing(self) -> bool:
         self.asked += 1
@@ -82,4 +89,4 @@ class FakeCuda:
     def Event(self, enable_timing: bool) -> FakeEvent:  # noqa: N802
         assert enable_timing
         self.events_made += 1
-        return FakeEvent(self.clock)
+        return FakeEvent(self)

@@ -140,6 +140,15 @@ def test_with_nothing_ready_one_event_is_asked_for():
     assert loop.cuda.asked == before + 1
 
 
+def test_a_batch_asks_for_one_event_as_a_stream_reaches_them_in_order():
+    loop = Loop()
+    for _ in range(100):
+        loop.batch(load_s=1 * MS, step_s=1 * MS, synchronous=True)
+    loop.end()
+    assert len(loop.steps) == 100
+    assert loop.cuda.queries == 100
+
+
 def test_events_are_used_again():
     loop = Loop()
     for _ in range(1000):

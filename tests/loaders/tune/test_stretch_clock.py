@@ -8,6 +8,14 @@ from pipeprof.model import TunedSetting
 TWO = TunedSetting(2, 2)
 
 
+def test_a_wait_that_the_accelerator_hid_starves_nobody():
+    clock = StretchClock(TWO)
+    for number in range(1, 50):
+        # a step of 10 ms is queued, and the loop waits for the next batch meanwhile
+        clock.batch(0.010 * number - 0.008, 0.010 * number, hidden_s=0.008 * max(0, number - 2))
+    assert clock.stretch().fed.starved_fraction < 0.02
+
+
 def timed(batches: int, cycle_s: float, waited_s: float) -> StretchClock:
     clock = StretchClock(TWO)
     for number in range(batches):
