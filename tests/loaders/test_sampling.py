@@ -229,9 +229,13 @@ class Device:
     def ask(self, number):
         pass
 
-    deliver = ask
+    def deliver(self, number, asked_s, delivered_s):
+        pass
 
     def leave(self):
+        pass
+
+    def collect(self):
         pass
 
 
