@@ -10,7 +10,8 @@ slower for a while slows down both. Where the search has not ended by then, furt
 A loader is below its own setting if its whole interval is; the
 interval is of 99 %, as there are many loaders. *Behind* is how much slower the chosen setting is
 than the fastest of a grid of workers and prefetching, in alternate runs of the steady state, pinned
-as the chosen setting is.
+as the chosen setting is. The grid has no setting without workers, unless the own one has none:
+tuning never lets a data set run in the training process. How much faster that would be is printed.
 The own setting, and the plain advice of as many workers as cores, are compared in the same way.
 *Lost* is the cost of the search, as `Tuning` reports it, as a share of the epoch. Seeds come from
 the clock; ``--seed`` repeats those of a run.
@@ -46,9 +47,9 @@ from pipeprof.units import percent
 
 GRID = tuple(
     Setting(workers, prefetch)
-    for workers in (0, 1, 2, 3, 4, 6) for prefetch in (2, 4)
-    if workers or prefetch == 2
+    for workers in (1, 2, 3, 4, 6) for prefetch in (2, 4)
 )  # fmt: skip
+NO_WORKERS = Setting(0, 2)
 BEHIND, GOOD = 0.03, 0.85
 """The first bar: so many choices are at most so far behind the best."""
 WORST = -0.02
@@ -72,6 +73,8 @@ class Tuned:
     plain_behind: float
     """The same for the own setting, and for as many workers as cores."""
     epoch_s: float
+    inline: float
+    """How much faster no workers are than ``best``."""
 
     @property
     def gain(self) -> float:
@@ -130,6 +133,7 @@ def tune_one(spec: LoaderSpec, around: Surroundings, options: argparse.Namespace
     if not tuning.chosen.pin_memory:
         spec = replace(spec, costs=tuple(each for each in spec.costs if each.place != "pin"))
     rates = {each: steady(spec, each, around, next(turns), 2.0) for each in grid(spec)}
+    inline = rates.get(NO_WORKERS) or steady(spec, NO_WORKERS, around, next(turns), 2.0)
     best = max(rates, key=lambda each: rates[each])
     chosen = Setting(tuning.chosen.num_workers, tuning.chosen.prefetch_factor or 2)
     own = Setting(spec.num_workers, spec.prefetch_factor)
@@ -138,7 +142,10 @@ def tune_one(spec: LoaderSpec, around: Surroundings, options: argparse.Namespace
         each: paired(spec, each, best, around, turns)
         for each in dict.fromkeys((chosen, own, plain))
     }
-    return Tuned(spec, tuning, gains, behind[chosen], best, behind[own], behind[plain], epoch_s)
+    return Tuned(
+        spec, tuning, gains, behind[chosen], best, behind[own], behind[plain], epoch_s,
+        inline / rates[best] - 1,
+    )  # fmt: skip
 
 
 def finish_search(tuned: Any, accelerator: EmulatedAccelerator, seconds: float) -> None:
@@ -151,7 +158,8 @@ def finish_search(tuned: Any, accelerator: EmulatedAccelerator, seconds: float) 
 
 
 def grid(spec: LoaderSpec) -> Sequence[Setting]:
-    return random.Random(spec.seed).sample(GRID, len(GRID))
+    settings = GRID if spec.num_workers else (*GRID, NO_WORKERS)
+    return random.Random(spec.seed).sample(settings, len(settings))
 
 
 def steady(
@@ -203,9 +211,14 @@ def print_one(one: Tuned) -> None:
         f"behind {one.behind:+.1%}, own {one.own_behind:+.1%}, plain {one.plain_behind:+.1%}; "
         f"{label(tuning.own)} → {label(tuning.chosen)}, best "
         f"{one.best.num_workers}×{one.best.prefetch_factor}; {tuning.state}, lost "
-        f"{tuning.lost_s / one.epoch_s:.1%}; tried {tried or 'nothing'}",
+        f"{tuning.lost_s / one.epoch_s:.1%}; tried {tried or 'nothing'}; no workers "
+        f"{one.inline:+.1%}{' and says so' if says_inline(one) else ''}",
         flush=True,
     )
+
+
+def says_inline(one: Tuned) -> bool:
+    return any("num_workers=0" in note for note in one.tuning.notes)
 
 
 def label(setting: TunedSetting) -> str:
@@ -243,6 +256,11 @@ def print_summary(tuned: Sequence[Tuned]) -> None:
             f"the {sum(not one.changed for one in tuned)} that keep their own setting, together: "
             f"{exp(np.mean(kept)) - 1:+.1%} ({low:+.1%} to {high:+.1%})"
         )
+    inline = [one for one in tuned if one.spec.num_workers and one.inline > BEHIND]
+    print(
+        f"faster without workers, which tuning may only say: {len(inline)} loaders; of "
+        f"{sum(map(says_inline, inline))} it says so"
+    )
     print(f"lost to searching: median {np.median(lost):.1%}, most {lost.max():.1%} of the epoch")
 
 

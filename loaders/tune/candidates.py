@@ -45,6 +45,8 @@ def propose(recording: Recording, own: TunedSetting, bounds: Bounds) -> Sequence
     """Return what may be faster than ``own``, most promising first.
 
     They keep to the cores of this rank and to the limits of RAM, shared memory and descriptors.
+    One without workers is the user's choice. The data set would run in the training process, with
+    its random numbers, and later workers would share what it opens there.
 
     Args:
         recording: Of the setting ``own``.
@@ -54,10 +56,14 @@ def propose(recording: Recording, own: TunedSetting, bounds: Bounds) -> Sequence
     tried = what_to_try(recording)
     samples = fmean(recording.batches.samples or [0])
     advised = [
-        Candidate(setting, rate / samples if (rate := each.predicted_samples_per_s) else None)
+        Candidate(
+            setting,
+            rate / samples if (rate := each.predicted_samples_per_s) else None,
+            is_users_choice=not setting.num_workers and own.num_workers > 0,
+        )
         for each in tried.recommendations
         for setting in _applied(each, own, bounds)
-        if each.setting != "num_workers" or not tried.simulated
+        if each.setting != "num_workers" or each.proposed == "0" or not tried.simulated
     ]
     simulated = [
         Candidate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pipeprof.loaders.tune.left_open import LeftOpen
 from pipeprof.loaders.tune.variant import Variant
 
 
@@ -15,7 +16,8 @@ class CarriedEpoch:
     Meanwhile the next one fetches those that follow.
     """
 
-    def __init__(self, first: Variant) -> None:
+    def __init__(self, first: Variant, left_open: LeftOpen) -> None:
+        self._left_open = left_open
         self.current = self._next = first
         """``current``: where the batch that was delivered last came from."""
         first.part.open()
@@ -61,7 +63,10 @@ class CarriedEpoch:
     def __next__(self) -> Any:
         if self.switching and self.current.part.drained:
             self.current, self._iterator = self._next, self._next_iterator
-        batch = next(self._iterator)
+        if self.current.setting.num_workers:
+            batch = next(self._iterator)
+        else:
+            batch = self._left_open.next(self._iterator)
         self.current.delivered()
         return batch
 

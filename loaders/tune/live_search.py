@@ -239,7 +239,12 @@ class LiveSearch:
             self.proposing = False
         agreed: Sequence[Candidate]
         agreed = yield from self.ranks.agree(found, partial(of_rank, self._slowest))
-        return agreed
+        for each in agreed:
+            if each.is_users_choice:
+                rate = f"{each.batches_per_s:,.0f} batches/s" if each.batches_per_s else "more"
+                note = f"{each.setting} would give about {rate}, and only you can choose it"
+                self.notes = tuple(dict.fromkeys((*self.notes, note)))
+        return [each for each in agreed if not each.is_users_choice]
 
     def _until_drift(self) -> Generator[None, Event, None]:
         watch = DriftWatch(self.search)

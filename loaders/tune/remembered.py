@@ -37,9 +37,13 @@ class RememberedSettings:
         return self._read().get(_key(loader))
 
     def keep(self, loader: DataLoader[Any], setting: TunedSetting) -> None:
-        """Save ``setting``. An error is logged: it must not end training."""
+        """Save ``setting`` unless it is saved already. An error is logged: it must not end
+        training."""
         try:
-            settings = {**self._read(), _key(loader): setting}
+            before, key = self._read(), _key(loader)
+            if before.get(key) == setting:
+                return
+            settings = {**before, key: setting}
             document = {"schema": _SCHEMA, "settings": settings}
             write_atomically(self.path, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
         except (OutputError, UsageError) as error:

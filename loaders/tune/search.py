@@ -56,6 +56,8 @@ class Candidate:
     """Predicted; ``None`` where nothing is."""
     explores: bool = False
     """Whether it is tried also where it is predicted to be only as fast."""
+    is_users_choice: bool = False
+    """Whether only the user can choose it, so that it is not tried."""
 
 
 @dataclass(frozen=True)

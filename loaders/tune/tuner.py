@@ -17,6 +17,7 @@ from pipeprof.loaders.tune.agreement import Terms
 from pipeprof.loaders.tune.epoch import CarriedEpoch
 from pipeprof.loaders.tune.kept_workers import KeptWorkers
 from pipeprof.loaders.tune.lacking import what_is_lacking
+from pipeprof.loaders.tune.left_open import LeftOpen
 from pipeprof.loaders.tune.live_search import Delivered, Event, LiveSearch, Propose, with_candidate
 from pipeprof.loaders.tune.order import EpochOrder
 from pipeprof.loaders.tune.ranks import OneRank, Ranks, RanksDisagree
@@ -34,6 +35,8 @@ if TYPE_CHECKING:  # what shows figures is imported only where that is asked for
     from pipeprof.loaders.live.live_pass import LiveLoader
 
 _log = logging.getLogger(__name__)
+
+_NO_FORK = "workers forked now would be wrong, so none are tried. With num_workers=1 they are"
 
 
 class Tuner:
@@ -62,7 +65,6 @@ class Tuner:
         self.within_epochs = within_epochs
         self._notes = notes
         self._keep = keep
-        self._remembered: TunedSetting | None = None
         self._budget = budget
         self._order = EpochOrder(loader)
         self._seeds = torch.Generator()
@@ -73,6 +75,7 @@ class Tuner:
         spared = own if self._can_be_undone else None
         self._variants = Variants(loader, self._order, spared)
         self.show(shown)
+        self._left_open = LeftOpen.by(loader)
         self._failures: dict[TunedSetting, str] = {}
         """Why a setting cannot be used."""
         self.search = Search(terms.first, self._budget_s)
@@ -136,7 +139,7 @@ class Tuner:
         self._awaits_first = True
         if self._variants.shown is not None:
             self._variants.shown.begin_epoch(known_length(self.loader))
-        return CarriedEpoch(current)
+        return CarriedEpoch(current, self._left_open)
 
     def end(self) -> None:
         """End the workers, as those of the user's loader do at the end of an epoch."""
@@ -185,6 +188,8 @@ class Tuner:
             hidden_s = used.profiler.hidden_wait_s()
             self._resume(Delivered(used.setting, asked_s, delivered_s, after_pause, hidden_s))
             self._training_steps.begin(self.clock.now())
+        if self._left_open.what and self._steps is not None:
+            self._give_up(f"{self._left_open.what}: {_NO_FORK}")
 
     def _resume(self, event: Event) -> None:
         if self._steps is None:
@@ -198,19 +203,21 @@ class Tuner:
             self._give_up(str(error) if isinstance(error, RanksDisagree) else "")
 
     def failed(self, epoch: CarriedEpoch, error: Exception) -> bool:
-        """Continue with another setting, or with other workers, where a worker was lost or a limit
-        of the machine was met.
+        """Continue with another setting, or with other workers, where a worker was lost, a limit of
+        the machine was met, or workers raise what may come of their fork.
 
         Returns:
             False if the user's loader would have failed, too, or if the epoch cannot be continued.
         """
         variant, search = epoch.current, self.search
         reason = "a worker died" if variant.lost_worker else what_is_lacking(error)
+        on_trial, may_be_forks = variant.setting != search.current, False
+        if reason is None and not variant.trusted:  # the data may be at fault, or only its forks
+            reason, may_be_forks = f"its workers raised {type(error).__name__}", True
         if reason is None or not self._can_be_undone:
             return False
-        on_trial = variant.setting != search.current
         blamed = [variant] if on_trial else self._variants.running_with(variant)
-        if not blamed:
+        if not blamed or (may_be_forks and not on_trial):
             if variant.setting == self._own:
                 return False
             blamed = [variant]  # it was kept
@@ -259,6 +266,8 @@ class Tuner:
         self._variants.renew(setting)
 
     def ended(self) -> None:
+        self._left_open.end_watch()
+        self.variant(self.search.current).trust()
         for variant in self._variants.all():
             if variant.setting != self.search.current and variant.part.drained:
                 variant.end()
@@ -267,16 +276,15 @@ class Tuner:
         self._remember()
 
     def _remember(self) -> None:
-        """Keep the present setting for the next run, unless it is kept already."""
-        setting = self.search.current
-        if self._keep and self.live.ranks.rank == 0 and setting != self._remembered:
-            self._keep(setting)
-            self._remembered = setting
+        """Keep the present setting for the next run."""
+        if self._keep is not None and self.live.ranks.rank == 0:
+            self._keep(self.search.current)
 
     def _give_up(self, reason: str = "") -> None:
         """Continue with the present setting."""
         self.search.state, self.live.wanted, self._steps = "failed", None, None
-        self._notes += (reason,) if reason else ()
+        self._left_open.end_watch()
+        self._notes += (reason or "an error of pipeprof; PIPEPROF_LOG=debug shows it",)
         with suppress_and_log(_log, "other ranks wait for this one"):
             ranks = self.live.ranks
             ranks.leave(f"the search of rank {ranks.rank} failed")

@@ -17,6 +17,9 @@ from pipeprof.loaders.tune.native_threads import limit_threads
 from pipeprof.loaders.tune.order import EpochOrder, PartOfEpoch
 from pipeprof.model import TunedSetting
 
+HANGS_S = 60.0
+"""A worker that takes longer for a batch is taken to hang."""
+
 
 def setting_of(loader: DataLoader[Any]) -> TunedSetting:
     """Return what ``loader`` is set to."""
@@ -46,14 +49,16 @@ class Variant:
         order: EpochOrder,
         may_fail: bool = False,
     ) -> None:
-        """``may_fail``: another setting can continue if a worker dies, so training must not end."""
+        """``may_fail``: another setting can continue if a worker dies, so training must not end.
+        Where ``loader`` has no workers, those of another setting may hang, as libraries do in forks
+        of a process that used them; until `trust`, a batch must come within `HANGS_S`."""
         self.setting = setting
         self._may_fail = may_fail
         self.part = PartOfEpoch(order)
         self.profiler = LoaderProfiler("loader")
         self._context = loader.multiprocessing_context or multiprocessing
         self._started = self._context.Semaphore(0)
-        self._init = loader.worker_init_fn
+        self._init, self._timeout = loader.worker_init_fn, loader.timeout
         # not by `copy`, which would call the `__new__` of its class
         self._loader: DataLoader[Any] = object.__new__(type(loader))
         sampler = "sampler" if loader.batch_sampler is None else "batch_sampler"
@@ -66,6 +71,7 @@ class Variant:
             pin_memory=setting.pin_memory,
             worker_init_fn=self._report_start(),
             _iterator=None,
+            timeout=HANGS_S if setting.num_workers and not loader.num_workers else loader.timeout,
             _is_variant_of_pipeprof=True,
             **{sampler: self.part},
         )
@@ -105,6 +111,17 @@ class Variant:
                 self.profiler.start_workers(self._loader)
             if self._may_fail:
                 self.ignore_deaths()
+
+    @property
+    def trusted(self) -> bool:
+        """Whether its workers may do what those of the user's loader may."""
+        return bool(vars(self._loader)["timeout"] == self._timeout)
+
+    def trust(self) -> None:
+        """Wait for batches as long as the user's loader does."""
+        vars(self._loader)["timeout"] = self._timeout
+        if self._iterator is not None:
+            self._iterator._timeout = self._timeout
 
     def fetch(self) -> Iterator[Any]:
         """Fetch all that its part of the epoch gives."""

@@ -9,8 +9,8 @@ from pipeprof.model.reading import ReadOptions
 
 TuningState = Literal["searching", "fed", "best", "budget", "failed", "off"]
 """*fed*: the accelerator is fed. *best*: nothing else is expected to be faster. *budget*: the time
-that trials may cost is spent. *failed*: an error of pipeprof's ended the search. *off*: this loader
-cannot be tuned."""
+that trials may cost is spent. *failed*: the search ended early, and a note says why. *off*: this
+loader cannot be tuned."""
 
 
 @dataclass(frozen=True)

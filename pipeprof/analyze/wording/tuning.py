@@ -9,7 +9,7 @@ _STATES: dict[TuningState, str] = {
     "fed": "The accelerator is fed.",
     "best": "No other setting is expected to be faster.",
     "budget": "The time that trials may cost is spent.",
-    "failed": "The search failed; PIPEPROF_LOG=debug shows why.",
+    "failed": "The search ended early.",
     "off": "This loader is not tuned.",
 }
 

@@ -117,3 +117,24 @@ def test_more_requests_are_tried_by_the_options_that_the_storage_has() -> None:
 def test_more_workers_than_parts_are_not_tried() -> None:
     assert Bounds(most_workers=4).allow(TunedSetting(4, 2), OWN)
     assert not Bounds(most_workers=4).allow(TunedSetting(6, 2), OWN)
+
+
+class InMemory(Dataset[int]):
+    """A sample costs less than to send it."""
+
+    def __len__(self) -> int:
+        return 2000
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+def test_no_workers_are_proposed_and_not_tried() -> None:
+    loader = pipeprof.wrap(DataLoader(InMemory(), batch_size=4, num_workers=1), whole=True)
+    for _ in loader:
+        pass
+    (inline,) = (
+        each for each in propose(loader.recording(), OWN, Bounds()) if not each.setting.num_workers
+    )
+    assert inline.is_users_choice
+    assert (inline.batches_per_s or 0) > 1.5 * recording_rate(loader.recording())

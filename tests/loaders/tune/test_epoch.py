@@ -11,6 +11,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from pipeprof.loaders.tune.epoch import CarriedEpoch
+from pipeprof.loaders.tune.left_open import LeftOpen
 from pipeprof.loaders.tune.order import EpochOrder
 from pipeprof.loaders.tune.variant import Variant
 from pipeprof.model import TunedSetting
@@ -35,7 +36,7 @@ def carried(loader: DataLoader[Any], random: Random) -> Callable[[], Iterable[to
         for variant in variants:
             variant.part.reset()
             variant.start(seeds)
-        batches = CarriedEpoch(random.choice(variants))
+        batches = CarriedEpoch(random.choice(variants), LeftOpen(forks=False))
         for batch in batches:
             yield batch
             if random.random() < 0.2 and not batches.switching:

@@ -24,6 +24,7 @@ class Training:
     within_epochs = True
 
     def __init__(self, *candidates: TunedSetting, epoch_batches: int = 10**6) -> None:
+        self.users_choice: list[Candidate] = []
         self.batch_s = {ONE: 0.03, TWO: 0.03}
         self.setting = ONE
         self.failing: set[TunedSetting] = set()
@@ -44,7 +45,7 @@ class Training:
     def propose(
         self, recording: Recording, now: TunedSetting
     ) -> Callable[[], Sequence[Candidate] | None]:
-        return lambda: [Candidate(each) for each in self._candidates]
+        return lambda: [*self.users_choice, *map(Candidate, self._candidates)]
 
     def use(self, setting: TunedSetting) -> float:
         if setting in self.failing:
@@ -97,6 +98,15 @@ def test_the_faster_setting_is_kept_and_its_start_counts_as_lost() -> None:
     assert round(tried.ratio or 0, 3) == 2.0
     assert training.search.lost_s >= 0.25
     assert training.events == ["best"]
+
+
+def test_what_only_the_user_can_choose_is_said_and_not_tried() -> None:
+    training = Training(TWO)
+    training.users_choice = [Candidate(TunedSetting(0, None), 1234.5, is_users_choice=True)]
+    training.run(400)
+    assert [each.setting for each in training.search.attempts] == [TWO]
+    note = "num_workers=0 would give about 1,234 batches/s, and only you can choose it"
+    assert training.live.notes == (note,)
 
 
 def test_where_batches_vary_much_a_stretch_is_longer() -> None:
