@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from pipeprof.measure.clock import FakeClock
+from pipeprof.measure.clock import Clock, FakeClock
 
 
 class FakeStream:
-    def __init__(self, clock: FakeClock, device_index: int = 0) -> None:
+    def __init__(self, clock: Clock, device_index: int = 0) -> None:
         self.device_index = device_index
         self.cuda_stream = id(self)
         self.idle_s = 0.0
@@ -57,8 +58,9 @@ class FakeEvent:
 
 
 class FakeCuda:
-    def __init__(self) -> None:
-        self.clock = FakeClock()
+    def __init__(self, clock: Clock | None = None) -> None:
+        """On `SYSTEM_CLOCK` the kernels take real time, without using a core."""
+        self.clock: Any = clock or FakeClock()
         self.stream = FakeStream(self.clock)
         """The current one."""
         self.capturing = False

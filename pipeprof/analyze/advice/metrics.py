@@ -118,7 +118,14 @@ class Facts:
 
     @property
     def step_s(self) -> float:
-        """Seconds of a training step."""
+        """Seconds that the accelerator takes for a batch: the training step, and that part of the
+        loop's wait in which the accelerator was still busy."""
+        sums = self.summary.sums
+        return self.host_step_s + self.per_batch(sums["wait_s"] - sums["stall_s"])
+
+    @property
+    def host_step_s(self) -> float:
+        """Seconds from a batch to the request for the next one, as the training loop sees it."""
         return self.stage_s(Stage.STEP)
 
     @property

@@ -56,7 +56,7 @@ def simulated_run(facts: Facts) -> SingleRun | None:
     moved = facts.summary.sums["bytes"] / facts.summary.sums["wall_s"]
     main_s = facts.main_cores * facts.cycle_s if facts.main_cores >= _LEAST_MAIN_CORES else 0.0
     main_s -= facts.received_s if facts.workers else 0.0
-    beyond_s = max(0.0, main_s - facts.step_s)  # a step may compute on several cores
+    beyond_s = max(0.0, main_s - facts.host_step_s)  # a step may compute on several cores
     own_cores = facts.cores / facts.environment.ranks - beyond_s / facts.cycle_s
     return SingleRun.of(
         Measured(facts.setting, every.take(recent)),

@@ -18,7 +18,7 @@ from pipeprof.analyze.profile.drift import Drift
 from pipeprof.analyze.profile.intervals import ratio_interval, standard_error, student_t
 from pipeprof.analyze.profile.stage_times import stage_seconds
 from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT
-from pipeprof.model import BatchLog, Profile, Throughput
+from pipeprof.model import BatchLog, Profile, Stage, Throughput
 
 PARTS: Final = 10
 """Consecutive parts of a run that are compared with each other."""
@@ -43,6 +43,7 @@ class RunIntervals:
         columns = _steady(profile)
         self.kept_batches = len(columns)
         self._stages = {str(name): seconds for name, seconds in stage_seconds(columns).items()}
+        self._stages[str(Stage.STEP)] = columns.step_s + columns.hidden_s
         self._samples = columns.samples
         self._stall_s, self._cycle_s = columns.stall_s, columns.cycle_s
 
@@ -78,11 +79,22 @@ class RunIntervals:
         return self._mean(mean_s, self._stall_s)
 
     def stage(self, name: str) -> Estimate:
-        """Return the mean seconds of a stage per batch."""
+        """Return the mean seconds of a stage per batch. That of the step is the accelerator's: a
+        loop that runs ahead of it waits for batches meanwhile, or for room in its queue."""
         stats = self._profile.stages.get(name)
         if stats is None or stats.source == "unknown":
             return Estimate(None, None)
-        return self._mean(stats.mean_s * self._scale, self._stages.get(name, np.zeros(0)))
+        mean_s = stats.mean_s + (self._hidden_s() if name == Stage.STEP else 0.0)
+        return self._mean(mean_s * self._scale, self._stages.get(name, np.zeros(0)))
+
+    def _hidden_s(self) -> float:
+        """Return the mean part of a wait in which the accelerator was busy; 0 where none is
+        observed."""
+        profile = self._profile
+        wait = profile.stages.get(str(Stage.WAIT))
+        if profile.device is None or wait is None:
+            return 0.0
+        return max(0.0, wait.mean_s - profile.stall_s / max(profile.measured_batches, 1))
 
     def _widen(self, value: float, interval: Interval, column: Floats) -> Interval:
         """Widen the interval of the whole run, if all of its batches were kept."""

@@ -55,7 +55,7 @@ class RankCosts:
         workers = profile.config.num_workers
         late_s = table.delivered_s - table.fetch_end_s
         waited = table.delivered_s - table.asked_s > np.maximum(late_s, 0.0)
-        step_s = table.step_s
+        step_s = table.cycle_s - table.stall_s
         job = profile.environment.job
         if job is not None and (job.world_size or 1) > 1:
             # the steps of a job hold waits for other ranks: what they take alone is the least

@@ -155,7 +155,7 @@ def _errors(calibration: Calibration, runs: Sequence[Measured]) -> list[float]:
         by_setting.setdefault(run.setting, []).append(run)
     errors = []
     for setting, same in by_setting.items():
-        step_s = same[0].columns.step_s
+        step_s = same[0].step_s(setting)
         repeated = simulate_steady(calibration.of(setting), step_s, setting, machine)
         errors.append(abs(repeated.batches_per_s / _rate(same) - 1))
     return errors
@@ -252,7 +252,7 @@ def _wait_limits(
     The keys say whether what they wait for regains while it is idle. What does not regain has room
     for at least one worker.
     """
-    setting, step_s, measured = twos[0].setting, twos[0].columns.step_s, _rate(twos)
+    setting, step_s, measured = twos[0].setting, twos[0].step_s(twos[0].setting), _rate(twos)
 
     def rate(limit: float, regains: bool) -> float:
         limited = replace(machine, link=_link(demands, limit, regains))

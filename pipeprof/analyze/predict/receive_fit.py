@@ -31,7 +31,7 @@ def fit_receiving(
     If ``demands`` take longer, the waits for workers' interpreters are shortened first, as they are
     the least certain. Then the receiver's own part is changed.
     """
-    setting, step_s = runs[0].setting, runs[0].columns.step_s
+    setting, step_s = runs[0].setting, runs[0].step_s(runs[0].setting)
     pins = setting.pin_memory
     known_s = np.concatenate([_receive_s(run.columns, pins) for run in runs])
     if not len(known_s):

@@ -18,7 +18,7 @@ from pipeprof.analyze.predict.dataloader_sim import simulate_steady
 from pipeprof.analyze.predict.predict import BATCHES
 from pipeprof.analyze.predict.receive_fit import fit_receiving
 from pipeprof.analyze.predict.transfer_fit import TransferModel
-from pipeprof.analyze.predict.workload import Demand, Link, Machine, Measured
+from pipeprof.analyze.predict.workload import Demand, Link, Machine, Measured, Setting
 from pipeprof.analyze.profile.batch_table import Columns, Floats
 from pipeprof.analyze.thresholds import (
     DRIFT_OF_COMPUTING,
@@ -70,8 +70,6 @@ class RunHypotheses:
         self._run, self._context = run, context
         columns = run.columns
         self._step_cpu_s = min(float(columns.step_s.mean()), max(0.0, context.main_cpu_s))
-        self.step_s = np.maximum(0.0, columns.step_s - self._step_cpu_s)
-        """Seconds of the training steps, without main's CPU time in them. [batches]"""
         self._cpu_s = cpu_of(columns)
         self._computing_share = float(self._cpu_s.sum() / columns.made_s.sum())
         self._blocked_s = _blocked_s(columns, self._cpu_s)
@@ -81,13 +79,20 @@ class RunHypotheses:
         self.every = tuple(map(self._fitted, self._unfitted()))
         """At least one hypothesis."""
 
+    def step_s(self, setting: Setting) -> Floats:
+        """Return the training steps with ``setting``, without main's CPU time in them. [batches]"""
+        step_s: Floats = np.maximum(0.0, self._run.step_s(setting) - self._step_cpu_s)
+        return step_s
+
     def rate(self, hypothesis: Calibration, demands: Sequence[Demand]) -> float:
         """Return the simulated batches/s of ``demands`` in the run's setting. They are repeated
         where they are too few."""
         setting = self._run.setting
         enough = setting.unsteady + LEAST_BATCHES_TO_SIMULATE
         repeats = -(-enough // len(demands)) if len(demands) < enough else 1
-        run = simulate_steady([*demands] * repeats, self.step_s, setting, hypothesis.machine)
+        run = simulate_steady(
+            [*demands] * repeats, self.step_s(setting), setting, hypothesis.machine
+        )
         return run.batches_per_s
 
     def _unfitted(self) -> Iterator[Calibration]:

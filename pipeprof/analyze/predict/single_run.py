@@ -72,7 +72,7 @@ class SingleRun:
             self._predicted[setting, rounds] = _combined([
                 predict(
                     replace(hypothesis, noise=hypot(hypothesis.noise, noise)), setting,
-                    self._hypotheses.step_s, rounds=rounds, lone=True, measured=measured,
+                    self._hypotheses.step_s(setting), rounds=rounds, lone=True, measured=measured,
                 )
                 for hypothesis in self._hypotheses.every
             ])  # fmt: skip
@@ -82,7 +82,7 @@ class SingleRun:
         """Return simulated batches/s with ``setting``, as the mean of the hypotheses, without an
         interval."""
         return float(np.mean([
-            predict(each, setting, self._hypotheses.step_s, rounds=1).batches_per_s
+            predict(each, setting, self._hypotheses.step_s(setting), rounds=1).batches_per_s
             for each in self._hypotheses.every
         ]))  # fmt: skip
 
@@ -125,7 +125,8 @@ class SingleRun:
         """Predict the run with ``workers`` on batches that cost `SPARE_CAPACITY` times as much."""
         predicted = self._predicted_with_spare
         if workers not in predicted:
-            setting, step_s = self._setting(workers), self._hypotheses.step_s
+            setting = self._setting(workers)
+            step_s = self._hypotheses.step_s(setting)
             predicted[workers] = predict(self._with_scaled_costs, setting, step_s, rounds=1)
         return predicted[workers]
 

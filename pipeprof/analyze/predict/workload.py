@@ -6,7 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from pipeprof.analyze.profile.batch_table import Columns
+import numpy as np
+
+from pipeprof.analyze.profile.batch_table import Columns, Floats
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,21 @@ class Measured:
 
     setting: Setting
     columns: Columns
+
+    def step_s(self, setting: Setting) -> Floats:
+        """Return how long the accelerator takes for each batch with ``setting``. [batches]
+
+        A loop that queues work ahead of its accelerator waits for batches while that is busy. For
+        the simulation, which knows one clock, such a wait is part of the step. Main may receive a
+        batch meanwhile, which the simulation adds to the step; so it is left out here. Without
+        workers the loop itself fetches while the accelerator is busy, and its own step counts.
+        """
+        columns, hidden_s = self.columns, self.columns.hidden_s
+        if not setting.num_workers or not hidden_s.any():
+            return columns.step_s
+        receiving_s = np.nan_to_num(columns.arrived_s - columns.received_s)
+        step_s: Floats = columns.step_s + np.maximum(0.0, hidden_s - receiving_s)
+        return step_s
 
     @property
     def seconds(self) -> float:

@@ -82,6 +82,13 @@ class Columns:
         return np.fmin(self.wait_s, self.device_wait_s)
 
     @property
+    def hidden_s(self) -> Floats:
+        """The part of the wait for each batch in which the accelerator was still busy; 0 where none
+        is observed."""
+        known = "device_wait_s" in self._arrays
+        return self.wait_s - self.stall_s if known else np.zeros(len(self))
+
+    @property
     def paused_s(self) -> Floats:
         """The pause between delivered and done; 0 where there was none."""
         pause_s = self._arrays.get("pause_s")

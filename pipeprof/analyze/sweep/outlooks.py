@@ -181,7 +181,7 @@ def _least_cycle_s(tried: Sequence[Measured], with_workers: bool) -> float:
     With workers, handing over a batch comes on top. Of the batches that were ready when they were
     asked for, and whose worker was idle, a quarter took no longer than that.
     """
-    step_s = min(float(run.columns.step_s.mean()) for run in tried)
+    step_s = min(float(run.step_s(run.setting).mean()) for run in tried)
     if not with_workers:
         return step_s
     ready_s = np.concatenate([
@@ -220,5 +220,6 @@ def _nearest(setting: Setting, tried: Sequence[Measured]) -> Measured:
 def _predicted(found: Calibration, run: Measured) -> Prediction:
     """Predict the setting of ``run``, with the step times of that run."""
     return predict(
-        found, run.setting, run.columns.step_s, rounds=_ROUNDS, measured=run.setting.num_workers
-    )
+        found, run.setting, run.step_s(run.setting), rounds=_ROUNDS,
+        measured=run.setting.num_workers,
+    )  # fmt: skip

@@ -1,0 +1,89 @@
+"""What is promised to a loop that queues work ahead of its device, and what comes of it.
+
+The device is emulated: its kernels take real time. So its truth is known.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import pipeprof
+from pipeprof.analyze.compare.runs import two_runs
+from pipeprof.loaders.instrument import device_monitor
+from pipeprof.measure.clock import SYSTEM_CLOCK
+from pipeprof.measure.device import CudaEvents
+from pipeprof.model import Profile
+from tests.measure.fake_cuda import FakeCuda
+
+pytestmark = pytest.mark.timed
+
+BUSY_S, AHEAD_S = 0.015, 0.030
+"""What the device takes for a batch, and how far the loop may run ahead of it."""
+
+
+class Sleeps(Dataset[torch.Tensor]):
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __len__(self) -> int:
+        return 120
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        time.sleep(self._seconds)
+        return torch.tensor([index])
+
+
+def trained(monkeypatch: pytest.MonkeyPatch, workers: int, load_s: float) -> Profile:
+    cuda = FakeCuda(SYSTEM_CLOCK)
+    monkeypatch.setattr(device_monitor, "cuda_events", lambda: CudaEvents(cuda))
+    loader = pipeprof.wrap(DataLoader(Sleeps(load_s), None, num_workers=workers))
+    for _ in loader:
+        cuda.stream.launch(BUSY_S)
+        time.sleep(max(0.0, cuda.stream.reached_s() - time.perf_counter() - AHEAD_S))
+    time.sleep(2 * AHEAD_S)
+    return loader.profile()
+
+
+def test_more_workers_bring_what_the_device_can_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = trained(monkeypatch, 1, load_s=0.020)
+    assert profile.diagnosis.starved_fraction == pytest.approx(0.25, abs=0.07), "5 of 20 ms"
+    assert profile.stages["wait"].mean_s > 0.018, "the host waits nearly all the time"
+    assert profile.ceilings["accelerator"].samples_per_s == pytest.approx(1 / BUSY_S, rel=0.07)
+    advice = profile.recommendations[0]
+    assert advice.setting == "num_workers"
+    assert advice.predicted_samples_per_s == pytest.approx(1 / BUSY_S, rel=0.07)
+    came = trained(monkeypatch, int(advice.proposed), load_s=0.020)
+    assert came.diagnosis.verdict == "fed"
+    assert came.throughput.samples_per_s == pytest.approx(advice.predicted_samples_per_s, rel=0.07)
+
+
+def test_the_worth_of_loading_ends_where_the_device_is_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Loading in no time at all would not make the device faster."""
+    profile = trained(monkeypatch, 1, load_s=0.020)
+    assert profile.worth["fetch"].free.share == pytest.approx(20 / 15 - 1, abs=0.08)
+
+
+def test_without_workers_loading_already_overlaps_with_the_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    profile = trained(monkeypatch, 0, load_s=0.020)
+    assert profile.diagnosis.starved_fraction == pytest.approx(0.25, abs=0.07)
+    assert profile.throughput.samples_per_s == pytest.approx(50, rel=0.07)
+    advice = profile.recommendations[0]
+    assert advice.predicted_samples_per_s == pytest.approx(1 / BUSY_S, rel=0.1)
+
+
+def test_compare_tells_faster_loading_from_a_faster_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step of the host becomes longer as it waits for room in the queue of its device."""
+    starved, fed = (trained(monkeypatch, workers, load_s=0.020) for workers in (1, 2))
+    assert fed.stages["step"].mean_s > 3 * starved.stages["step"].mean_s
+    found = two_runs(starved, fed, ("starved", "fed"))
+    assert found.speed.shown == "faster"
+    assert found.stages["step"].shown not in ("more", "less")
+    assert not any("step" in each for each in found.unlike)
