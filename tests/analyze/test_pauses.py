@@ -87,7 +87,7 @@ def columns_of(step_s: Floats, workers: int = 1) -> Columns:
         "index": number, "nth": number, "epoch": np.zeros(count),
         "epoch_batches": np.full(count, float(count)), "worker": np.full(count, workers - 1.0),
         "asked_s": done_s - step_s, "delivered_s": done_s - step_s, "done_s": done_s,
-        "pause_s": unknown, "pause_kind": unknown, "rested": unknown,
+        "pause_s": unknown, "pause_kind": unknown, "rested": unknown, "device_busy_s": unknown,
     })  # fmt: skip
 
 
@@ -144,6 +144,21 @@ def test_what_follows_the_last_batch_of_a_pass_is_a_pause_if_no_other_step_is_ne
         assert paused(found) == [39], f"seed {seed}"
         assert found.pause_s[39] == pytest.approx(0.998, abs=0.002)
         assert found.pause_kind[39] == (0 if known_s == known_s else BY_LENGTH)
+
+
+def test_a_loop_that_waits_for_its_device_now_and_then_does_not_pause() -> None:
+    """It queues steps of 100 ms in no time, and reads a loss every 50 steps. The device tells that
+    from a validation of 5 s."""
+    host_s = np.full(1000, 0.001)
+    host_s[49::50] = 5.0
+    device_s = np.full(1000, 0.1)
+    assert paused(marked(host_s)) == list(range(49, 1000, 50)), "by the host alone"
+    every = columns_of(host_s).replaced(device_busy_s=device_s)
+    assert paused(PauseFinder(4).mark(every)) == []
+    device_s[[299, 599, 899]] += 5.0
+    found = PauseFinder(4).mark(every)
+    assert paused(found) == [299, 599, 899]
+    assert found.pause_s[299] == pytest.approx(5.0, abs=0.01)
 
 
 @pytest.mark.parametrize(("count", "at"), [(130, (60, 120)), (1000, range(60, 1000, 60))])

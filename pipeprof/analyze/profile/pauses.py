@@ -66,7 +66,10 @@ class PauseFinder:
         if not len(columns):
             return columns
         pause_s, kind = columns.pause_s.copy(), columns.pause_kind.copy()
-        step_s = columns.done_s - columns.delivered_s
+        host_s = columns.done_s - columns.delivered_s
+        # a loop that runs ahead of its accelerator waits for it now and then, which is no pause
+        on_device = np.isfinite(columns.device_busy_s)
+        step_s = np.where(on_device, columns.device_busy_s, host_s)
         last = columns.nth == columns.epoch_batches - 1
         examined = np.isnan(pause_s) & (columns.index >= COMPILING) & np.isfinite(step_s)
         self._count(step_s[examined])
@@ -81,6 +84,7 @@ class PauseFinder:
         left = last & (self._longest_s > 0) & (step_s - known_s >= least_s)
         kind[left & (step_s - known_s > known_s)] = BY_LENGTH
         pause_s[left] = step_s[left] - ordinary_s
+        pause_s = np.minimum(pause_s, host_s)  # the rest passed while the loop waited for a batch
         rested = np.where(self._rested(columns, pause_s > 0), 1.0, np.nan)
         return columns.replaced(pause_s=pause_s, pause_kind=kind, rested=rested)
 
