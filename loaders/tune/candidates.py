@@ -59,6 +59,7 @@ def propose(recording: Recording, own: TunedSetting, bounds: Bounds) -> Sequence
         Candidate(
             setting,
             rate / samples if (rate := each.predicted_samples_per_s) else None,
+            tried.batches_per_s,
             is_users_choice=not setting.num_workers and own.num_workers > 0,
         )
         for each in tried.recommendations
@@ -66,23 +67,32 @@ def propose(recording: Recording, own: TunedSetting, bounds: Bounds) -> Sequence
         if each.setting != "num_workers" or each.proposed == "0" or not tried.simulated
     ]
     simulated = [
-        Candidate(
-            replace(own, num_workers=each.num_workers, prefetch_factor=each.prefetch_factor), rate
-        )
+        Candidate(with_values(own, {"num_workers": each.num_workers,
+                                    "prefetch_factor": each.prefetch_factor}),
+                  rate, tried.batches_per_s)
         for each, rate in _cheapest_first(tried.simulated)
-    ]
+    ]  # fmt: skip
     found = [*advised, *simulated, *_explored(simulated, own)]
     return [each for each in found if bounds.allow(each.setting, own)]
 
 
 def _explored(simulated: Sequence[Candidate], own: TunedSetting) -> Iterator[Candidate]:
-    """Yield twice and half the workers. Such a change may bring some per cent that the simulation
-    does not see, as where computing workers share the cores."""
+    """Yield twice and half the workers, and more prefetched batches. Such a change may bring what
+    the simulation does not see: computing workers share the cores, and where batches cost little,
+    handing them over depends on who is awake."""
     if not own.num_workers:
         return
     for workers in (2 * own.num_workers, own.num_workers // 2):
         near = [each for each in simulated if each.setting.num_workers == workers]
         yield from (replace(each, explores=True) for each in near[:1])
+    deeper = [each for each in simulated if each.setting.num_workers == own.num_workers
+              and _prefetch(each.setting) > _prefetch(own)]  # fmt: skip
+    for each in sorted(deeper, key=lambda each: _prefetch(each.setting))[:1]:
+        yield replace(each, explores=True)
+
+
+def _prefetch(setting: TunedSetting) -> int:
+    return setting.prefetch_factor or 0
 
 
 def _cheapest_first(rates: Mapping[Setting, float]) -> Sequence[tuple[Setting, float]]:

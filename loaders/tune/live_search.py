@@ -111,6 +111,8 @@ class LiveSearch:
         self.epoch_batches = terms.epoch_batches
         self._slowest = 0
         self.notes: tuple[str, ...] = ()
+        self.users_choice = ""
+        """A setting that may be faster, and that is not tried."""
 
     def run(self) -> Generator[None, Event, None]:
         """Search, and search again when the accelerator gets less than it did."""
@@ -242,8 +244,9 @@ class LiveSearch:
         for each in agreed:
             if each.is_users_choice:
                 rate = f"{each.batches_per_s:,.0f} batches/s" if each.batches_per_s else "more"
-                note = f"{each.setting} would give about {rate}, and only you can choose it"
-                self.notes = tuple(dict.fromkeys((*self.notes, note)))
+                self.users_choice = (
+                    f"{each.setting} would give about {rate}; only you can choose it"
+                )
         return [each for each in agreed if not each.is_users_choice]
 
     def _until_drift(self) -> Generator[None, Event, None]:

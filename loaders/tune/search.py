@@ -54,10 +54,18 @@ class Candidate:
     setting: TunedSetting
     batches_per_s: float | None = None
     """Predicted; ``None`` where nothing is."""
+    against: float | None = None
+    """What the present setting gave, in batches/s, in the batches that the prediction is from;
+    ``None``: as in its last stretch."""
     explores: bool = False
     """Whether it is tried also where it is predicted to be only as fast."""
     is_users_choice: bool = False
     """Whether only the user can choose it, so that it is not tried."""
+
+    def gain(self, own: MeasuredStretch) -> float | None:
+        """Return the predicted rate as a multiple of that of the present setting. The machine may
+        have become faster or slower since, which says nothing of a setting."""
+        return self.batches_per_s and self.batches_per_s / (self.against or own.fed.batches_per_s)
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,7 @@ class Search:
     ) -> Generator[Step, Answer, TriedSetting]:
         """Pairs of stretches, A B B A A B …, until they decide."""
         setting, pairs, lost_before_s = candidate.setting, _Pairs(), self.lost_s
-        predicted = candidate.batches_per_s and candidate.batches_per_s / own.fed.batches_per_s
+        predicted = candidate.gain(own)
         for pair in range(_MOST_PAIRS):
             if pair % 2:
                 other = yield from _measured(setting)
@@ -173,12 +181,10 @@ class Search:
 
 def _is_promising(candidate: Candidate, own: MeasuredStretch, trust: float) -> bool:
     """``trust``: the factor by which predictions are reduced."""
-    predicted = candidate.batches_per_s
-    if predicted is None:
+    gain = candidate.gain(own)
+    if gain is None:
         return True
-    if candidate.explores:
-        return predicted >= own.fed.batches_per_s * (1 - EQUALLY_FAST)
-    return trust * predicted >= own.fed.batches_per_s * (1 + EQUALLY_FAST)
+    return gain >= 1 - EQUALLY_FAST if candidate.explores else trust * gain >= 1 + EQUALLY_FAST
 
 
 def _measured(setting: TunedSetting) -> Generator[Step, Answer, MeasuredStretch]:

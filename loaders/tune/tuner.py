@@ -162,9 +162,8 @@ class Tuner:
     def tuning(self) -> Tuning:
         """Return what was done so far."""
         search, repeats = self.search, self.live.repeats
-        later = [self._kept.note] if self._kept.note else []
-        if repeats:
-            later.insert(0, f"the loader fed less than before: {repeats} more searches")
+        again = f"the loader fed less than before: {repeats} more searches" if repeats else ""
+        later = filter(None, (self.live.users_choice, again, self._kept.note))
         return Tuning(
             search.state,
             self._own,

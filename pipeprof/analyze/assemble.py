@@ -134,6 +134,8 @@ class WhatToTry(NamedTuple):
     recommendations: tuple[Recommendation, ...]
     simulated: dict[Setting, float]
     """Batches/s of other numbers of workers and prefetched batches."""
+    batches_per_s: float
+    """Of the run itself."""
 
 
 def what_to_try(recording: Recording, threshold: float = 0.05) -> WhatToTry:
@@ -147,7 +149,8 @@ def what_to_try(recording: Recording, threshold: float = 0.05) -> WhatToTry:
     simulated = simulated_rates(facts, concluded.simulate)
     if not simulated:
         facts = replace(facts, more_workers=more_workers(facts, concluded.simulate))
-    return WhatToTry(tuple(in_words(each, facts) for each in advise(facts)), simulated)
+    advice = tuple(in_words(each, facts) for each in advise(facts))
+    return WhatToTry(advice, simulated, facts.rate / facts.samples)
 
 
 class _Conclusions(NamedTuple):

@@ -105,8 +105,8 @@ def test_what_only_the_user_can_choose_is_said_and_not_tried() -> None:
     training.users_choice = [Candidate(TunedSetting(0, None), 1234.5, is_users_choice=True)]
     training.run(400)
     assert [each.setting for each in training.search.attempts] == [TWO]
-    note = "num_workers=0 would give about 1,234 batches/s, and only you can choose it"
-    assert training.live.notes == (note,)
+    note = "num_workers=0 would give about 1,234 batches/s; only you can choose it"
+    assert training.live.users_choice == note
 
 
 def test_where_batches_vary_much_a_stretch_is_longer() -> None:

@@ -139,6 +139,15 @@ def test_a_prediction_that_was_too_fast_makes_the_others_slower() -> None:
     assert [attempt.setting for attempt in search.attempts] == [workers(3)]
 
 
+def test_a_prediction_is_compared_with_what_the_same_batches_gave() -> None:
+    """The machine may have become slower or faster since."""
+    for predicted, tried in {44.0: [workers(3)], 40.0: []}.items():
+        candidate = Candidate(workers(3), predicted, against=40.0)
+        search = searched(Machine(), workers(2), lambda _, one=candidate: [one])
+        assert [attempt.setting for attempt in search.attempts] == tried
+        assert all(attempt.predicted == 1.1 for attempt in search.attempts)
+
+
 def test_an_exploring_candidate_is_tried_where_it_is_predicted_to_be_as_fast() -> None:
     def explore(predicted: float) -> Sequence[TunedSetting]:
         candidate = Candidate(workers(4), predicted, explores=True)
