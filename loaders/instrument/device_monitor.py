@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from typing import NamedTuple
 
 from pipeprof.measure.copies import DeviceCopy, this_thread
 from pipeprof.measure.device import DeviceClock, cuda_events, cuda_name
@@ -20,6 +21,28 @@ _COLLECT_EVERY, _COLLECT_EVERY_S = 64, 0.25
 less, as their code is in the caches then. Fewer than `DeviceClock` keeps pending."""
 
 
+class DeviceWaits(NamedTuple):
+    """Waits for batches around which the accelerator was observed, summed. In seconds."""
+
+    known_s: float = 0.0
+    hidden_s: float = 0.0
+    """The part that passed while the accelerator was busy."""
+
+    def plus(self, other: DeviceWaits) -> DeviceWaits:
+        return DeviceWaits(self.known_s + other.known_s, self.hidden_s + other.hidden_s)
+
+    def since(self, before: DeviceWaits) -> DeviceWaits:
+        return DeviceWaits(self.known_s - before.known_s, self.hidden_s - before.hidden_s)
+
+    @property
+    def stalled_share(self) -> float:
+        """The share, 0 to 1, in which the accelerator was idle; 1 where none was observed."""
+        return 1 - self.hidden_s / self.known_s if self.known_s > 0 else 1.0
+
+
+NO_WAITS = DeviceWaits()
+
+
 class DeviceTotals:
     """Copies and use of the device, summed over all passes of a loader."""
 
@@ -27,8 +50,7 @@ class DeviceTotals:
         self.pageable_copies = self.blocking_copies = 0
         self.name: str | None = None
         """The name of the accelerator; ``None`` while none is in use."""
-        self.hidden_wait_s = 0.0
-        """How much of the loop's wait for batches passed while the accelerator was busy."""
+        self.waits = NO_WAITS
         self.memory_bytes: int | None = None
         """Most device memory in use at any sample; ``None`` without samples."""
         self._utilisation_sum = 0.0
@@ -89,10 +111,18 @@ class DeviceMonitor:
         self._delivered.append((delivered_s, number))
         self._waits.append((number, delivered_s - asked_s))
 
+    def switch(self, on: bool, number: int) -> None:
+        """Begin to observe, or end it, before the batch with this `Pass.number` is requested."""
+        if not on and self._clock is not None:
+            self._clock.ask(number)  # the end of the last step
+            self._clock.leave()
+        this_thread.copies.active = on
+
     def leave(self) -> None:
         """Note that the pass has ended."""
         if self._clock is not None:
             self._clock.leave()
+        this_thread.copies.active = True
         self.collect()
 
     def collect(self) -> None:
@@ -101,13 +131,17 @@ class DeviceMonitor:
         if self._clock is not None:
             for batch, starved_s, busy_s in self._clock.harvest():
                 self._recorder.note_device(batch, starved_s, busy_s)
-                self._totals.hidden_wait_s += max(0.0, self._waited_s(batch) - starved_s)
+                self._add_wait(self._waited_s(batch), starved_s)
         for copy in this_thread.copies.take():
             self._totals.add_copy(copy)
             self._recorder.note_copy(self._batch_at(copy.called_s), copy.seconds, copy.bytes or 0)
         sample = self._nvml.sample() if self._nvml is not None else None
         if sample is not None:
             self._totals.add_sample(sample)
+
+    def _add_wait(self, wait_s: float, starved_s: float) -> None:
+        wait = DeviceWaits(wait_s, max(0.0, wait_s - starved_s))
+        self._totals.waits = self._totals.waits.plus(wait)
 
     def _waited_s(self, batch: int) -> float:
         """Return how long the loop waited for ``batch``, and forget it and those before."""

@@ -35,8 +35,8 @@ class TimedPass:
     """Times each batch that ``iterator`` yields. The code takes few steps on purpose. A training
     loop evicts it from the caches, so that each step costs about 0.1 µs."""
 
-    __slots__ = ("_default_key", "_device", "_key", "_key_takes_batch", "_now", "_observer",
-                 "_owner", "_pass", "_until_check", "iterator")  # fmt: skip
+    __slots__ = ("_default_key", "_device", "_key", "_key_takes_batch", "_monitor", "_now",
+                 "_observer", "_owner", "_pass", "_until_check", "iterator")  # fmt: skip
 
     _key: Callable[[Any], Any] | None
     _default_key: int | None
@@ -49,7 +49,10 @@ class TimedPass:
         self._owner = owner
         self._pass, self._now = loader_pass, loader_pass.now
         self._observer, self._key_takes_batch = observer, observer.key_takes_batch
+        self._monitor: DeviceMonitor | None = None
+        """Of the accelerator in use, if any."""
         self._device: DeviceMonitor | None = None
+        """The same while batches are recorded."""
         self._until_check = 1
         """Number of batches until `_check` runs."""
         loader_pass.source = observer.source()
@@ -112,7 +115,7 @@ class TimedPass:
         with suppress_and_log(_log, "the figures of the last batches are not complete"):
             most = FLUSH_EVERY if self.only_timed else FLUSH_RECORDED_EVERY
             self._pass.flush_if_full(LONGEST, most)
-        if self._device is None:
+        if self._monitor is None:
             self._find_device()
         with suppress_and_log(_log, "which batches to record next was not decided"):
             recorded, count = self._owner.schedule.check(
@@ -123,17 +126,21 @@ class TimedPass:
         self._pass.ask()
 
     def _find_device(self) -> None:
-        self._device = self._owner.find_device()
-        if self._device is not None:
-            self._owner.schedule.record_all()
+        self._monitor = self._owner.find_device()
+        if self._monitor is not None:
+            self._owner.schedule.add_device()
+            self._device = None if self.only_timed else self._monitor
 
     def _set_recording(self, on: bool) -> None:
         self._key, self._default_key = (self._observer.key, None) if on else (None, ONLY_TIMED)
+        if self._monitor is not None and on is (self._device is None):
+            self._monitor.switch(on, self._pass.number)
+            self._device = self._monitor if on else None
 
     def _leave(self) -> None:
         self._observer.close()
-        if self._device is not None:
-            self._device.leave()
+        if self._monitor is not None:
+            self._monitor.leave()
 
 
 class Proxy:

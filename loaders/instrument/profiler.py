@@ -17,7 +17,12 @@ from pipeprof.analyze.assemble import assemble
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.loaders.instrument.attributes import safe_getattr
-from pipeprof.loaders.instrument.device_monitor import DeviceMonitor, DeviceTotals
+from pipeprof.loaders.instrument.device_monitor import (
+    NO_WAITS,
+    DeviceMonitor,
+    DeviceTotals,
+    DeviceWaits,
+)
 from pipeprof.loaders.instrument.dispatching import dispatch_of
 from pipeprof.loaders.instrument.host_monitor import HostMonitor
 from pipeprof.loaders.instrument.in_memory_data import IndexedData
@@ -81,7 +86,7 @@ class LoaderProfiler:
         self._earlier: Summary | None = None
         self._recorder = Recorder(clock, self._fold, name)
         self._device = DeviceTotals()
-        self._hidden_shown_s = 0.0
+        self._waits_shown = NO_WAITS
         self._device_monitors: deque[DeviceMonitor] = deque(maxlen=_KEPT_DEVICE_MONITORS)
         self._host = HostMonitor(clock)
 
@@ -235,19 +240,20 @@ class LoaderProfiler:
         self._recorder.on_rows = self._show_rows
         return LivePass(iterator, self, loader_pass, observer, live, known_length(loader))
 
-    def hidden_wait_s(self) -> float:
-        """Return how much of all waits for batches passed while the accelerator was busy, as far as
-        that is known by now."""
+    def device_waits(self) -> DeviceWaits:
+        """Return what is known by now of the accelerator during all waits for batches."""
         for monitor in self._device_monitors:
             monitor.collect()
-        return self._device.hidden_wait_s
+        return self._device.waits
 
     def _show_rows(self, rows: Floats) -> None:
         """Pass rows on to the live figures."""
-        hidden_s = self.hidden_wait_s()
+        waits = self.device_waits()
+        latest = waits.since(self._waits_shown)
         if self.live is not None:
-            self.live.figures.add(rows, hidden_s - self._hidden_shown_s)
-        self._hidden_shown_s = hidden_s
+            share = (latest if latest.known_s > 0 else waits).stalled_share
+            self.live.figures.add(rows, share)
+        self._waits_shown = waits
 
     def _fold(self, arrays: Arrays) -> None:
         """Summarise the oldest rows, which the recorder is about to drop."""

@@ -28,6 +28,8 @@ _SHORTEST_CYCLE_S = 1e-6
 COST_S = 70e-6
 """CPU seconds to record a batch in all processes together, when batches evict the hooks from the
 caches; measured by `python -m benchmarks.overhead`."""
+DEVICE_COST_S = 50e-6
+"""The same in addition where the events of a device are recorded; measured by `make gpu-check`."""
 INLINE_COST_S = 20e-6
 """The same in a loader without workers, where there is no hand-over to observe."""
 _SHARE = 0.002
@@ -145,6 +147,7 @@ class SamplingSchedule:
         self._budget = SamplingBudget(clock)
         self._taken = 0
         """Batches that the pass that began last took from the budget."""
+        self._device_s = 0.0
 
     def begin_pass(self, ring: Ring, capacity: int) -> None:
         """Set the first window of a pass, before its workers fetch any batch. ``capacity`` is the
@@ -153,7 +156,7 @@ class SamplingSchedule:
         self._taken, self._checked = 0, None
         if self._whole:
             length = ALL_TASKS
-        elif self._budget.begin(length):
+        elif self._budget.begin(length, self._cost_s):
             self._taken = length
         else:
             length = 0
@@ -164,9 +167,17 @@ class SamplingSchedule:
         self._budget.give_back(self._taken)
         self._taken = 0
 
-    def record_all(self) -> None:
-        """Record all batches from the next check on, in later passes too."""
-        self._whole = True
+    def add_device(self) -> None:
+        """Allow for the events of a device, from the next check on."""
+        self._device_s = DEVICE_COST_S
+
+    @property
+    def _cost_s(self) -> float:
+        return COST_S + self._device_s
+
+    @property
+    def _inline_cost_s(self) -> float:
+        return INLINE_COST_S + self._device_s
 
     def start(self, observer: Observer) -> bool:
         """Return whether the first batch of a pass is recorded, and set the hooks accordingly."""
@@ -209,13 +220,13 @@ class SamplingSchedule:
         elif delivered >= observer.window_end:
             first, length = delivered, _SHORTEST
             if delivered:
-                first, length = self._next_window(delivered, _SHORTEST, INLINE_COST_S)
+                first, length = self._next_window(delivered, _SHORTEST, self._inline_cost_s)
             if self._budget.is_new:
                 length = CHECK_EVERY
             if first > delivered:
                 observer.set_active(False)
                 return False, min(first - delivered, LONGEST)
-            if self._budget.begin(length, INLINE_COST_S):
+            if self._budget.begin(length, self._inline_cost_s):
                 observer.window_end = delivered + length
         remaining = observer.window_end - delivered
         observer.set_active(remaining > 0)
@@ -236,7 +247,7 @@ class SamplingSchedule:
         if remaining > 0 or task >= end:
             return max(0, remaining)
         length = shortest_window(observer.capacity)
-        if self._keeps_step(COST_S) or not self._budget.take(length):
+        if self._keeps_step(self._cost_s) or not self._budget.take(length, self._cost_s):
             return end - task
         ring.set_window(first, end + length)
         return length
@@ -248,11 +259,12 @@ class SamplingSchedule:
         if task >= end:
             least = shortest_window(observer.capacity)
             sent: int = iterator._send_idx
-            first, length = self._next_window(sent, least, COST_S)
+            first, length = self._next_window(sent, least, self._cost_s)
             if first > sent:
                 return min(first - sent, LONGEST)
-            if not self._whole and not self._budget.take(length):
-                batches = self._budget.seconds_until(length) / max(self._cycle_s, _SHORTEST_CYCLE_S)
+            if not self._whole and not self._budget.take(length, self._cost_s):
+                wait_s = self._budget.seconds_until(length, self._cost_s)
+                batches = wait_s / max(self._cycle_s, _SHORTEST_CYCLE_S)
                 return int(min(LONGEST, max(CHECK_EVERY, batches)))
             observer.ring.set_window(first, first + length)
             observer.record_from_next_task(iterator)

@@ -39,24 +39,17 @@ class LiveFigures:
         self.capacity = 0
         """Most batches that workers prefetch."""
         self._recent, self._recorded = _Window(), _Window()
-        self._stall_s = self._cycle_s = self._hidden_s = 0.0
+        self._stall_s = self._cycle_s = 0.0
         self._batches = self._samples = self._pause_s = 0.0
         self._ever: set[str] = set()
         """Stages that were exported once, and so are always."""
         self._stages_so_far: dict[str, None] = {}
         """Stages that took time in any batch, so that the panel does not change its height."""
 
-    def add(self, table: Floats, hidden_s: float = 0.0) -> None:
-        """Add the next batches of the run: [batches, `COLUMNS`].
-
-        ``hidden_s`` is what has become known since the last call of waits that passed while the
-        accelerator was busy. As the accelerator lags behind, it can belong to earlier batches.
-        """
-        wait_s = table[:, _DELIVERED] - table[:, _ASKED]
-        self._hidden_s += hidden_s
-        hidden_s = min(self._hidden_s, float(wait_s.sum()))
-        self._hidden_s -= hidden_s
-        stall_s = wait_s * (1 - hidden_s / wait_s.sum()) if hidden_s else wait_s
+    def add(self, table: Floats, stalled_share: float = 1.0) -> None:
+        """Add the next batches of the run: [batches, `COLUMNS`]. Of their waits, this share is
+        taken to have stalled the accelerator."""
+        stall_s = stalled_share * (table[:, _DELIVERED] - table[:, _ASKED])
         table = np.column_stack([table, stall_s])
         counted = table[table[:, _NTH] >= self.warmup]
         self._stall_s += float(counted[:, -1].sum())

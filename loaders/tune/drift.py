@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeprof.loaders.instrument.device_monitor import NO_WAITS, DeviceWaits
 from pipeprof.loaders.tune.search import Search
 from pipeprof.loaders.tune.stretch_clock import StretchClock
 from pipeprof.model import Fed
@@ -35,11 +36,11 @@ class DriftWatch:
         asked_s: float,
         delivered_s: float,
         after_pause: bool = False,
-        hidden_s: float = 0.0,
+        waits: DeviceWaits = NO_WAITS,
     ) -> bool:
         """Note a batch, as `StretchClock.batch` does. Return whether the accelerator is starved,
         and more than before."""
-        self._clock.batch(asked_s, delivered_s, after_pause, hidden_s)
+        self._clock.batch(asked_s, delivered_s, after_pause, waits)
         if not self._clock.long_enough:
             return False
         now = self._clock.stretch().fed

@@ -2,8 +2,8 @@
 
 A loader without workers fetches in the training process. Workers that are forked later share each
 file that the data set keeps open there. It has one position for all: each may read what another one
-asked for. Connections and pipes are shared likewise, and threads do not exist in a
-fork. A loader that has workers from the start has none of this, as its data set never runs there.
+asked for. Connections and pipes are shared likewise, and threads do not exist in a fork. A loader
+that has workers from the start has none of this, as its data set never runs there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from pipeprof.loaders.dataset.dataset import FileDataset
+
+_OPEN = "/proc/self/fd"
+_UNKNOWN = "it is not known what the data set has open"
 
 
 class LeftOpen:
@@ -50,7 +53,7 @@ class LeftOpen:
         """Return the next of ``batches``, which are fetched in the training process."""
         if not self._watches:
             if self._forks:
-                self.what = self.what or "it is not known what the data set has open"
+                self.what = self.what or _UNKNOWN
             if self._library:
                 self.what = f"{self._library} has run in the training process"
             return next(batches)
@@ -58,20 +61,29 @@ class LeftOpen:
         try:
             return next(batches)
         finally:
-            if threading.active_count() > threads:
-                self.what = "the data set has started threads"
-            for opened in _descriptors() - before:
-                if name := _shared(int(opened)):
-                    self.what = f"the data set keeps {name} open"
+            after = _descriptors()
+            if before is None or after is None:
+                self.what = self.what or _UNKNOWN
+            else:
+                if threading.active_count() > threads:
+                    self.what = "the data set has started threads"
+                for name in map(_shared, map(int, after - before)):
+                    self.what = f"the data set keeps {name} open" if name else self.what
 
 
-def _descriptors() -> set[str]:
-    """Return the open descriptors, but for those of the listing, whose numbers are free again."""
-    listing = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY)
+def _descriptors() -> set[str] | None:
+    """Return the open descriptors, but for those of the listing, whose numbers are free again.
+    ``None`` where they cannot be listed, as without `/proc`."""
+    try:
+        listing = os.open(_OPEN, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return None
     try:
         lowest = os.dup(listing)  # `os.listdir` uses a duplicate, which gets the same number
         os.close(lowest)
         return {*os.listdir(listing)} - {str(listing), str(lowest)}
+    except OSError:
+        return None
     finally:
         os.close(listing)
 
@@ -82,7 +94,7 @@ def _shared(descriptor: int) -> str:
     try:
         mode = os.fstat(descriptor).st_mode
         access = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
-        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        path = os.readlink(f"{_OPEN}/{descriptor}")
     except OSError:  # another thread has closed it meanwhile
         return ""
     if stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode):

@@ -12,6 +12,7 @@ from functools import partial
 from pickle import PickleError
 from typing import Protocol
 
+from pipeprof.loaders.instrument.device_monitor import NO_WAITS, DeviceWaits
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.tune.agreement import (
     Terms,
@@ -50,13 +51,12 @@ class Delivered:
     delivered_s: float
     after_pause: bool = False
     """Whether the step before it had a pause."""
-    hidden_s: float = 0.0
-    """How much of all waits so far passed while the accelerator was busy."""
+    waits: DeviceWaits = NO_WAITS
 
     @property
-    def times(self) -> tuple[float, float, bool, float]:
+    def times(self) -> tuple[float, float, bool, DeviceWaits]:
         """What `StretchClock.batch` notes."""
-        return self.asked_s, self.delivered_s, self.after_pause, self.hidden_s
+        return self.asked_s, self.delivered_s, self.after_pause, self.waits
 
 
 Event = Delivered | None

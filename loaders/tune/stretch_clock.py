@@ -6,6 +6,7 @@ from math import sqrt
 
 import numpy as np
 
+from pipeprof.loaders.instrument.device_monitor import NO_WAITS, DeviceWaits
 from pipeprof.loaders.tune.search import MeasuredStretch
 from pipeprof.model import TunedSetting
 
@@ -29,7 +30,7 @@ class StretchClock:
         self._since_pause = 0
         self._last_s = 0.0
         self._cycles_s: list[float] = []
-        self._last_hidden_s = 0.0
+        self._waits = self._last_waits = NO_WAITS
         self.seconds, self._waited_s = 0.0, 0.0
 
     @property
@@ -41,10 +42,9 @@ class StretchClock:
         asked_s: float,
         delivered_s: float,
         after_pause: bool = False,
-        hidden_s: float = 0.0,
+        waits: DeviceWaits = NO_WAITS,
     ) -> None:
-        """Note a batch. ``hidden_s`` is how much of all waits so far an accelerator hid, since it
-        was busy meanwhile."""
+        """Note a batch. ``waits`` are those of the run so far, as an accelerator shows them."""
         self._since_pause += 1
         if after_pause:
             # half of the batches count also where pauses follow each other closely
@@ -56,8 +56,9 @@ class StretchClock:
             cycle_s = delivered_s - self._last_s
             self._cycles_s.append(cycle_s)
             self.seconds += cycle_s
-            self._waited_s += delivered_s - asked_s - (hidden_s - self._last_hidden_s)
-        self._last_s, self._last_hidden_s = delivered_s, hidden_s
+            self._waited_s += delivered_s - asked_s
+            self._waits = self._waits.plus(waits.since(self._last_waits))
+        self._last_s, self._last_waits = delivered_s, waits
 
     def interrupt(self) -> None:
         """An epoch begins: buffers fill again."""
@@ -68,8 +69,8 @@ class StretchClock:
         return self.batches >= LEAST_BATCHES and self.seconds >= self._least_s
 
     def stretch(self, lost_s: float = 0.0) -> MeasuredStretch:
-        # what is hidden becomes known some batches later, and may belong to those left out
-        waited_s = max(0.0, self._waited_s)
+        known = self._waits if self._waits.known_s > 0 else self._last_waits
+        waited_s = self._waited_s * known.stalled_share
         return MeasuredStretch(
             self.setting, self.batches, self.seconds, waited_s, lost_s, self.rate_error()
         )

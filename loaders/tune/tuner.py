@@ -181,14 +181,14 @@ class Tuner:
         if self._awaits_first:
             self._awaits_first = False
             self._kept.first_batch()
+        if self._left_open.what and self._steps is not None:  # before it starts any worker
+            self._give_up(f"{self._left_open.what}: {_NO_FORK}")
         if self._steps is not None:
             after_pause = self._training_steps.paused(asked_s)
             used = epoch.current
-            hidden_s = used.profiler.hidden_wait_s()
-            self._resume(Delivered(used.setting, asked_s, delivered_s, after_pause, hidden_s))
+            waits = used.profiler.device_waits()
+            self._resume(Delivered(used.setting, asked_s, delivered_s, after_pause, waits))
             self._training_steps.begin(self.clock.now())
-        if self._left_open.what and self._steps is not None:
-            self._give_up(f"{self._left_open.what}: {_NO_FORK}")
 
     def _resume(self, event: Event) -> None:
         if self._steps is None:

@@ -44,10 +44,12 @@ class CopyNotes:
         self._kept: deque[tuple[Any, Any, DeviceCopy]] = deque()
         self._most = most
         self._stopped = False
+        self.active = True
+        """Whether copies are noted."""
 
     def mark(self, stream: Any) -> Any | None:
         """Record an event at the end of ``stream``; ``None`` when there can be none."""
-        if stream is None or self._stopped:
+        if stream is None or self._stopped or not self.active:
             return None
         try:
             self._events = self._events or cuda_events()

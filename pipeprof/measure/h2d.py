@@ -76,7 +76,7 @@ def to_device(
     moved: T = mover.move(batch)
     end = copies.mark(copy_stream)
     host_s = perf_counter() - start_s
-    if mover.moved_any and (end is not None or target.type != "cuda"):
+    if copies.active and mover.moved_any and (end is not None or target.type != "cuda"):
         copies.add(start, end, mover.as_copy(host_s, called_s))
     return moved
 

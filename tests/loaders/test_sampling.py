@@ -217,20 +217,34 @@ def test_all_are_recorded(make):
     assert not profile.notes
 
 
-def test_with_a_device_in_use_all_are_recorded():
+def test_a_device_is_observed_while_batches_are_recorded():
     loader = pipeprof.wrap(DataLoader(Quick(), None, num_workers=2))
-    loader._profiler.find_device = lambda: Device()
-    all_recorded(loader)
+    device = Device()
+    loader._profiler.find_device = lambda: device
+    for count, _ in enumerate(loader, start=1):
+        if count == 3000:
+            break
+    profile = loader.profile()
+    recorded = sum(each is not None for each in profile.batches.fetch_start_s)
+    assert 0 < device.delivered < count / 2
+    assert device.delivered == pytest.approx(recorded, abs=20), "but at both ends of windows"
+    assert device.switched[:1] == [False], "on is how it begins"
 
 
 class Device:
-    """A device monitor that reports nothing."""
+    """A device monitor that only counts."""
+
+    def __init__(self):
+        self.delivered, self.switched = 0, []
 
     def ask(self, number):
         pass
 
     def deliver(self, number, asked_s, delivered_s):
-        pass
+        self.delivered += 1
+
+    def switch(self, on, number):
+        self.switched.append(on)
 
     def leave(self):
         pass

@@ -26,7 +26,7 @@ CLOCK = FakeClock()
 
 
 def measured(dataset, step_s=0.001, clock=SYSTEM_CLOCK, **options):
-    loader = profiled(DataLoader(dataset, **options), clock)
+    loader = profiled(DataLoader(dataset, **options), clock, whole=True)
     for _ in loader:
         clock.sleep(step_s)
     return loader.profile()

@@ -77,9 +77,15 @@ class Columns:
         """The time that the accelerator waited for each batch, or the loop where that is unknown.
 
         A loop that runs ahead of its accelerator may wait while the accelerator is busy. This is
-        then idle only for the last part of the wait.
+        then idle only for the last part of the wait. Where an accelerator was observed around some
+        batches only, it is taken to be idle for the same share of the other waits.
         """
-        return np.fmin(self.wait_s, self.device_wait_s)
+        wait_s, known = self.wait_s, np.isfinite(self.device_wait_s)
+        stall_s: Floats = np.fmin(wait_s, self.device_wait_s)
+        known_s = float(wait_s[known].sum())
+        if known.all() or not known_s > 0:
+            return stall_s
+        return np.where(known, stall_s, wait_s * (float(stall_s[known].sum()) / known_s))
 
     @property
     def hidden_s(self) -> Floats:

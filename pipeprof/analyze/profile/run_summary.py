@@ -85,6 +85,8 @@ class Summary:
         self.memory: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
         """Worker → (moment in seconds, private bytes), warm-up included."""
         self._pause_finder = PauseFinder(warmup)
+        self._stalled_share: float | None = None
+        """Share of the last waits in which the accelerator was idle; ``None``: not observed."""
         self.pauses: defaultdict[int, Sketch] = defaultdict(Sketch)
         """`BatchLog.pause_kind` → seconds of each pause."""
         self.rested = 0
@@ -98,8 +100,21 @@ class Summary:
         if not len(columns):
             return columns
         marked = self._pause_finder.mark(columns)
-        self._add(marked)
+        self._add(self._with_stalls(marked))
         return marked
+
+    def _with_stalls(self, columns: Columns) -> Columns:
+        """Return ``columns`` with an estimate of how long the accelerator was idle before batches
+        around which it was not observed, where it was around others. See `Columns.stall_s`."""
+        known = np.isfinite(columns.device_wait_s)
+        steadily = known & steady(columns, self._warmup)
+        wait_s = columns.wait_s
+        if wait_s[steadily].sum() > 0:
+            self._stalled_share = float(columns.stall_s[steadily].sum() / wait_s[steadily].sum())
+        if known.all() or self._stalled_share is None:
+            return columns
+        estimated_s = wait_s * self._stalled_share
+        return columns.replaced(device_wait_s=np.where(known, columns.device_wait_s, estimated_s))
 
     def _add(self, columns: Columns) -> None:
         self.total += len(columns)
@@ -257,7 +272,7 @@ class Summary:
         for name in COUNTERS:
             sums[name] += float(np.nansum(getattr(columns, name)[counted]))
         sums["sampled_bytes"] += float(np.nansum(columns.bytes[np.isfinite(columns.logical_bytes)]))
-        on_device = np.isfinite(columns.device_wait_s)
+        on_device = np.isfinite(columns.device_busy_s)
         sums["device_batches"] += float(on_device.sum())
         for name in ("device_wait_s", "device_busy_s"):
             sums[name] += float(getattr(columns, name)[on_device].sum())

@@ -16,7 +16,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 import pipeprof
-from pipeprof.loaders.tune import variant
+from pipeprof.loaders.tune import left_open, variant
 from pipeprof.loaders.tune.left_open import LeftOpen
 from pipeprof.model import TunedSetting
 from tests.loaders.tune.tuned import Slow, samples, tuned
@@ -99,6 +99,13 @@ def test_what_was_not_watched_is_not_known() -> None:
         left.end_watch()
         assert left.next(iter([1])) == 1
         assert left.what == what
+
+
+def test_without_proc_it_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(left_open, "_OPEN", "/nowhere")
+    left = LeftOpen(forks=True)
+    assert left.next(iter([1])) == 1
+    assert left.what == "it is not known what the data set has open"
 
 
 def test_a_library_that_hangs_in_forks_is_named_once_it_has_run(tmp_path: Path) -> None:

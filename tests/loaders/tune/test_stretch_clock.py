@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeprof.loaders.instrument.device_monitor import DeviceWaits
 from pipeprof.loaders.tune.stretch_clock import LEAST_BATCHES, StretchClock
 from pipeprof.model import TunedSetting
 
@@ -12,7 +13,8 @@ def test_a_wait_that_the_accelerator_hid_starves_nobody():
     clock = StretchClock(TWO)
     for number in range(1, 50):
         # a step of 10 ms is queued, and the loop waits for the next batch meanwhile
-        clock.batch(0.010 * number - 0.008, 0.010 * number, hidden_s=0.008 * max(0, number - 2))
+        known_s = 0.008 * max(0, number - 2)  # the device lags behind
+        clock.batch(0.010 * number - 0.008, 0.010 * number, waits=DeviceWaits(known_s, known_s))
     assert clock.stretch().fed.starved_fraction < 0.02
 
 
