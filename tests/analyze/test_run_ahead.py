@@ -21,7 +21,7 @@ from tests.measure.fake_cuda import FakeCuda
 
 pytestmark = pytest.mark.timed
 
-BUSY_S, AHEAD_S = 0.015, 0.030
+BUSY_S, AHEAD_S = 0.030, 0.060
 """What the device takes for a batch, and how far the loop may run ahead of it."""
 
 
@@ -30,7 +30,7 @@ class Sleeps(Dataset[torch.Tensor]):
         self._seconds = seconds
 
     def __len__(self) -> int:
-        return 120
+        return 90
 
     def __getitem__(self, index: int) -> torch.Tensor:
         time.sleep(self._seconds)
@@ -49,14 +49,14 @@ def trained(monkeypatch: pytest.MonkeyPatch, workers: int, load_s: float) -> Pro
 
 
 def test_more_workers_bring_what_the_device_can_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    profile = trained(monkeypatch, 1, load_s=0.020)
-    assert profile.diagnosis.starved_fraction == pytest.approx(0.25, abs=0.07), "5 of 20 ms"
-    assert profile.stages["wait"].mean_s > 0.018, "the host waits nearly all the time"
+    profile = trained(monkeypatch, 1, load_s=0.040)
+    assert profile.diagnosis.starved_fraction == pytest.approx(0.25, abs=0.07), "10 of 40 ms"
+    assert profile.stages["wait"].mean_s > 0.036, "the host waits nearly all the time"
     assert profile.ceilings["accelerator"].samples_per_s == pytest.approx(1 / BUSY_S, rel=0.07)
     advice = profile.recommendations[0]
     assert advice.setting == "num_workers"
     assert advice.predicted_samples_per_s == pytest.approx(1 / BUSY_S, rel=0.07)
-    came = trained(monkeypatch, int(advice.proposed), load_s=0.020)
+    came = trained(monkeypatch, int(advice.proposed), load_s=0.040)
     assert came.diagnosis.verdict == "fed"
     assert came.throughput.samples_per_s == pytest.approx(advice.predicted_samples_per_s, rel=0.07)
 
@@ -65,23 +65,23 @@ def test_the_worth_of_loading_ends_where_the_device_is_busy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Loading in no time at all would not make the device faster."""
-    profile = trained(monkeypatch, 1, load_s=0.020)
-    assert profile.worth["fetch"].free.share == pytest.approx(20 / 15 - 1, abs=0.08)
+    profile = trained(monkeypatch, 1, load_s=0.040)
+    assert profile.worth["fetch"].free.share == pytest.approx(40 / 30 - 1, abs=0.08)
 
 
 def test_without_workers_loading_already_overlaps_with_the_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    profile = trained(monkeypatch, 0, load_s=0.020)
+    profile = trained(monkeypatch, 0, load_s=0.040)
     assert profile.diagnosis.starved_fraction == pytest.approx(0.25, abs=0.07)
-    assert profile.throughput.samples_per_s == pytest.approx(50, rel=0.07)
+    assert profile.throughput.samples_per_s == pytest.approx(25, rel=0.07)
     advice = profile.recommendations[0]
     assert advice.predicted_samples_per_s == pytest.approx(1 / BUSY_S, rel=0.1)
 
 
 def test_compare_tells_faster_loading_from_a_faster_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """The step of the host becomes longer as it waits for room in the queue of its device."""
-    starved, fed = (trained(monkeypatch, workers, load_s=0.020) for workers in (1, 2))
+    starved, fed = (trained(monkeypatch, workers, load_s=0.040) for workers in (1, 2))
     assert fed.stages["step"].mean_s > 3 * starved.stages["step"].mean_s
     found = two_runs(starved, fed, ("starved", "fed"))
     assert found.speed.shown == "faster"

@@ -20,6 +20,7 @@ SLOW = (
     "analyze/test_guide.py",
     "analyze/test_one_run.py",
     "analyze/test_other_settings.py",
+    "analyze/test_run_ahead.py",
     "analyze/test_simulate.py",
     "analyze/test_storage.py",
     "bench_data/test_generate.py",
