@@ -90,10 +90,10 @@ def test_compare_tells_faster_loading_from_a_faster_step(monkeypatch: pytest.Mon
 
 
 class Instant(Sleeps):
-    """3,000 batches that cost nearly nothing."""
+    """1,200 batches that cost nearly nothing."""
 
     def __len__(self) -> int:
-        return 3000
+        return 1200
 
 
 def test_a_fast_loop_is_judged_by_the_batches_around_which_its_device_is_observed(
@@ -104,14 +104,14 @@ def test_a_fast_loop_is_judged_by_the_batches_around_which_its_device_is_observe
     monkeypatch.setattr(device_monitor, "cuda_events", lambda: CudaEvents(cuda))
     loader = pipeprof.wrap(DataLoader(Instant(0.0), None, num_workers=1))
     for number, _ in enumerate(loader):
-        cuda.stream.launch(0.002)
+        cuda.stream.launch(0.006)
         if number % 8 == 7:  # it reads a loss
             time.sleep(max(0.0, cuda.stream.reached_s() - time.perf_counter() - 0.001))
     time.sleep(0.05)
     profile = loader.profile()
     assert profile.device is not None
-    assert profile.device.batches < 1500, "the others were only timed"
+    assert profile.device.batches < 600, "the others were only timed"
     assert profile.diagnosis.verdict == "fed"
     assert profile.stages["wait"].total_s > 3 * profile.stall_s
     assert sum(profile.blame.values()) == pytest.approx(profile.stall_s)
-    assert profile.ceilings["accelerator"].samples_per_s == pytest.approx(500, rel=0.1)
+    assert profile.ceilings["accelerator"].samples_per_s == pytest.approx(1 / 0.006, rel=0.1)
