@@ -94,9 +94,19 @@ class PyarrowBucket:
         return int(info.size)
 
     def get(self, key: str, offset: int, length: int) -> tuple[Buffer, float]:
+        try:
+            return self._read(key, offset, length), nan
+        except Failure as failure:
+            if failure.kind is not ErrorKind.UNEXPLAINED:
+                raise
+        # the object may have gone, or shrunk, since it was opened: to open it again tells
+        self._open.cache_clear()
+        return self._read(key, offset, length), nan
+
+    def _read(self, key: str, offset: int, length: int) -> bytes:
         with _raise_failures():
             data: bytes = self._open(f"{self._bucket}/{key}").read_at(length, offset)
-        return data, nan
+        return data
 
 
 _environment_lock = threading.Lock()
