@@ -177,8 +177,7 @@ class LoaderProfiler:
     def recording(self, with_overhead: bool = True) -> Recording:
         """Return the measurements of all passes so far; of a long run, only the last batches. To
         measure the profiler's overhead takes about 0.1 s."""
-        for monitor in self._device_monitors:
-            monitor.collect()
+        self._collect()
         recorder, requests, info = self._recorder, self._start.requests.log(), self._start.info
         log, pipeline = recorder.log(), self._start.pipeline.stages()
         return Recording(
@@ -242,9 +241,12 @@ class LoaderProfiler:
 
     def device_waits(self) -> DeviceWaits:
         """Return what is known by now of the accelerator during all waits for batches."""
+        self._collect()
+        return self._device.waits
+
+    def _collect(self) -> None:
         for monitor in self._device_monitors:
             monitor.collect()
-        return self._device.waits
 
     def _show_rows(self, rows: Floats) -> None:
         """Pass rows on to the live figures."""

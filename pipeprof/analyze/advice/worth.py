@@ -89,8 +89,7 @@ def _gains_at_limited_rate(facts: Facts, cause: str, cut: float) -> Sequence[flo
     if cause != facts.limited:
         return (0.0,) if cause in _CAUSES else ()
     waited_s = facts.stage_s(Stage.READ if facts.limited == Stage.READ else Stage.FETCH)
-    train_s = facts.cycle_s - facts.per_batch(facts.summary.sums["stall_s"])
-    next_limit_s = max(train_s, max(0.0, facts.made_s - waited_s) / max(1, facts.workers))
+    next_limit_s = max(facts.step_s, max(0.0, facts.made_s - waited_s) / max(1, facts.workers))
     return (_gain(facts.cycle_s, min(cut * facts.cycle_s, facts.cycle_s - next_limit_s)),)
 
 
