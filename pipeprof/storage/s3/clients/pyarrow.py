@@ -95,18 +95,23 @@ class PyarrowBucket:
 
     def get(self, key: str, offset: int, length: int) -> tuple[Buffer, float]:
         try:
-            return self._read(key, offset, length), nan
+            with _raise_failures():
+                return self._open(f"{self._bucket}/{key}").read_at(length, offset), nan
         except Failure as failure:
-            if failure.kind is not ErrorKind.UNEXPLAINED:
-                raise
-        # the object may have gone, or shrunk, since it was opened: to open it again tells
-        self._open.cache_clear()
-        return self._read(key, offset, length), nan
+            if failure.kind is ErrorKind.UNEXPLAINED:
+                self._raise_if_gone(key, offset + length)
+            raise
 
-    def _read(self, key: str, offset: int, length: int) -> bytes:
-        with _raise_failures():
-            data: bytes = self._open(f"{self._bucket}/{key}").read_at(length, offset)
-        return data
+    def _raise_if_gone(self, key: str, end: int) -> None:
+        """Say that an object has gone or shrunk since it was opened, by its size of now."""
+        try:
+            size = self.size(key)
+        except Failure as failure:
+            if failure.kind is ErrorKind.MISSING:
+                raise
+            return
+        if size < end:
+            raise Failure(ErrorKind.SHRUNK)
 
 
 _environment_lock = threading.Lock()
