@@ -49,6 +49,7 @@ def one_relay(server: Server) -> Iterator[Relay]:
 @pytest.fixture
 def relay(one_relay: Relay, bucket: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
     """The relay before the server, set as the endpoint, with its faults in the test's bucket."""
+    one_relay.forget()  # what tests without a bucket of their own have sent
     one_relay.bucket = bucket.name
     lead_to(one_relay.endpoint, monkeypatch)
     yield one_relay
