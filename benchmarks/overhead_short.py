@@ -7,11 +7,10 @@ only as many batches as are recorded from the start: epochs without a profiler, 
 again without one alternate in random order. Each has a loader of its own, and each process runs
 several rounds.
 
-What an epoch of 200 batches costs is estimated from that. Two parts are assumed, not measured here:
-each further batch, which is only timed, costs 13 µs, as `python -m benchmarks.overhead` measured
-with a worker, and each batch of the later windows that the budget pays for costs 70 µs
-(`pipeprof.loaders.instrument.sampling`). As a check, whole epochs of the shortest batches are
-compared, too.
+What a further batch costs, timed alone or recorded in full, is measured in one stream of batches
+whose hooks are switched on and off, as in `benchmarks.overhead`. An epoch of 200 batches costs the
+sum: its start, its further batches, and the windows that its budget pays for. As a check, whole
+epochs of the shortest batches are compared, too.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import pipeprof
-from benchmarks.overhead_cases import BATCH_SIZE, Work, repeats
+from benchmarks.overhead import CLOCKING, OURS, measure_ours
+from benchmarks.overhead_cases import BATCH_SIZE, Case, Work, repeats
 from benchmarks.overhead_stats import ENOUGH, Estimate, Floats, Verdict, added, judge, say
 from pipeprof.loaders.instrument.sampling import COST_S, recorded_per_s, shortest_window
 from pipeprof.units import format_duration as duration
@@ -40,8 +40,6 @@ RECORDED = 24
 BATCHES = 200
 """Batches of the epochs whose cost is evaluated."""
 BATCHES_S = (0.0005, 0.0015, 0.005)
-_TIMED_S = 13e-6
-"""Assumed: seconds that a further batch costs."""
 _PREFETCHED = 2
 """Batches that the one worker prefetches."""
 _ARMS = ("plain", "pipeprof", "plain again")
@@ -49,6 +47,10 @@ _MEASURES = ("wall", "CPU")
 _ROUNDS = 25
 """Rounds per process. The first one is discarded."""
 _MOST, _QUIET = 0.01, 0.002
+_CHECK_SHARE = 0.25
+"""Share of the time for whole epochs."""
+_START_SHARE = 0.5
+"""Share of the rest for the start of epochs."""
 
 
 class Short(Work):
@@ -76,9 +78,8 @@ def measure(end: float) -> tuple[Floats, Floats]:
 
 
 def run(seconds: float) -> list[tuple[Verdict, str]]:
-    """Measure, print a table, and return the verdicts."""
-    end = perf_counter() + seconds
-    times, epochs_s = measure(end)
+    """Measure, print tables, and return the verdicts."""
+    times, epochs_s = measure(perf_counter() + _START_SHARE * seconds)
     print(
         f"\nepochs of {RECORDED} batches of {duration(BATCHES_S[0])}, 1 worker, start and end too"
     )
@@ -88,26 +89,53 @@ def run(seconds: float) -> list[tuple[Verdict, str]]:
         control = added(again, plain, relative=False)
         costs[name] = cost, control
         print_row(name, plain, cost, control, relative=False)
-    print(f"\nof epochs of {BATCHES} batches, the {BATCHES - RECORDED} further ones are assumed at "
-          f"{_TIMED_S * 1e6:g} µs, and {COST_S * 1e6:g} µs where they are recorded")  # fmt: skip
+    further = further_batches((1 - _START_SHARE) * seconds)
     verdicts = []
     for batch_s, lengths_s in zip(BATCHES_S, epochs_s.tolist(), strict=True):
         for name, epoch_s in zip(_MEASURES, lengths_s, strict=True):
-            cost, control = (_share(each, epoch_s) for each in costs[name])
-            more = (_TIMED_S * (BATCHES - RECORDED) + _later_s(epoch_s)) / epoch_s
-            whole = Estimate(*(each + more for each in (cost.middle, cost.low, cost.high)))
+            start, control = costs[name]
+            timed, recorded = further[name]
+            later = _recorded_later(epoch_s)
+            whole = _sum_of((1, start), (BATCHES - RECORDED - later, timed), (later, recorded))
             what = f"{duration(batch_s)} a batch, {duration(epoch_s)} an epoch"
             line = f"{what}: {name}, at most +1 %: "
-            verdict = judge(whole, control, _MOST, _QUIET)
-            verdicts.append((verdict, line + say(whole, relative=True)))
+            share = _share(whole, epoch_s)
+            verdict = judge(share, _share(control, epoch_s), _MOST, _QUIET)
+            verdicts.append((verdict, line + say(share, relative=True)))
     return verdicts
 
 
-def _later_s(epoch_s: float) -> float:
-    """Return what the records of later windows cost, which an epoch's budget pays for."""
+def further_batches(seconds: float) -> dict[str, tuple[Estimate, Estimate]]:
+    """Print and return what a batch costs that is only timed, and one that is recorded in full, by
+    `_MEASURES`."""
+    case = Case(
+        "further batches", Work(repeats(BATCHES_S[0])), BATCH_SIZE, workers=1, batches=4,
+        rounds=400, time_share=1, judged=("wall_s", "cpu_s"), relative=False, quiet=0.0, most=0.0,
+    )  # fmt: skip
+    series = measure_ours(case, perf_counter() + seconds)
+    print(f"\nfurther batches of {duration(BATCHES_S[0])}")
+    found = {}
+    for name, measure in zip(_MEASURES, case.judged, strict=True):
+        found[name] = series.cost(CLOCKING, measure), series.cost(OURS, measure)
+        timed, recorded = (say(each, relative=False) for each in found[name])
+        again = say(series.control(measure), relative=False)
+        print(f"  {name:<6}only timed {timed}   recorded {recorded}   plain again {again}")
+    return found
+
+
+def _recorded_later(epoch_s: float) -> int:
+    """Return the batches of later windows, which an epoch's budget pays for."""
     length = shortest_window(_PREFETCHED)
-    windows = int(epoch_s * recorded_per_s(COST_S) / length)
-    return windows * length * COST_S
+    return length * int(epoch_s * recorded_per_s(COST_S) / length)
+
+
+def _sum_of(*parts: tuple[float, Estimate]) -> Estimate:
+    """Return the sum of independent estimates, each times a number."""
+    parts = tuple(part for part in parts if part[0])  # else 0 times an unknown end is no number
+    middle = sum(count * each.middle for count, each in parts)
+    below = sum((count * (each.middle - each.low)) ** 2 for count, each in parts) ** 0.5
+    above = sum((count * (each.high - each.middle)) ** 2 for count, each in parts) ** 0.5
+    return Estimate(middle, middle - below, middle + above)
 
 
 def check_whole(end: float) -> None:
@@ -185,8 +213,8 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=900.0, metavar="SECONDS")
     parser.add_argument("--no-bars", action="store_true", help="judge, but exit with 0")
     options = parser.parse_args()
-    verdicts = run(options.limit / 2)
-    check_whole(perf_counter() + options.limit / 2)
+    verdicts = run((1 - _CHECK_SHARE) * options.limit)
+    check_whole(perf_counter() + _CHECK_SHARE * options.limit)
     print("\nbars")
     for judged, line in verdicts:
         print(f"  {judged:<12}{line}")

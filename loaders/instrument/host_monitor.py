@@ -30,18 +30,31 @@ class HostMonitor:
         """When to read next what takes too long for a short run."""
         self._core_time: host.CoreTime | None = None
         self._descriptors: int | None = None
+        self._forks = False
+        """Whether the present pass starts workers by a fork."""
         self._threads_at_fork: int | None = None
         self._python_threads_at_fork: tuple[str, ...] = ()
 
     def begin_pass(self, config: LoaderConfig) -> None:
-        """Note the threads that exist before a pass starts its workers."""
+        """Note the Python threads that exist before a pass starts its workers."""
         starts = self._began is None or not config.persistent_workers
         if self._began is None:
             self._began = self._now(), process_time()
             self._due_s = self._began[0] + _POLL_EVERY_S
-        if starts and config.num_workers and config.start_method == "fork":
-            self._threads_at_fork = host.live_threads()
+        self._forks = bool(starts and config.num_workers and config.start_method == "fork")
+        if self._forks:
             self._python_threads_at_fork = _other_threads()
+
+    def workers_started(self) -> None:
+        """Count all threads that existed before. To read that from the kernel takes 0.2 ms, for
+        which workers would have to wait. By now torch has started Python threads of its own."""
+        if not self._forks:
+            return
+        threads = host.live_threads()
+        if threads is not None:
+            new = len(_other_threads()) - len(self._python_threads_at_fork)
+            threads -= new
+        self._threads_at_fork = threads
 
     def poll(self) -> None:
         """Read what takes too long for a short run, now and then."""

@@ -107,6 +107,7 @@ class LoaderProfiler:
 
     def _describe(self, loader: Any) -> None:
         """Note what else is known of ``loader`` and of who asked for its batches."""
+        self._host.workers_started()
         origin = origin_of(loader)
         self._rebuilt_from = origin.config if origin is not None else None
         self._dispatch = dispatch_of(sys._getframe())

@@ -1,5 +1,6 @@
 """What is observed of the machine from the first pass over a loader to its profile."""
 
+import threading
 from functools import partial
 
 import pytest
@@ -22,3 +23,22 @@ def test_cores_that_were_stolen_meanwhile(monkeypatch, tmp_path, at_end, share):
     machine.write_text(f"cpu  {at_end}\n")
     profile = loader.profile()
     assert profile.stolen_share == share
+
+
+def test_threads_that_existed_before_workers_were_forked(monkeypatch):
+    """They are counted while workers start, but the threads that torch starts for them are not."""
+    native = 5
+    monkeypatch.setattr(host, "live_threads", lambda: native + threading.active_count())
+    ended = threading.Event()
+    mine = threading.Thread(target=ended.wait, name="mine", daemon=True)
+    mine.start()
+    before = native + threading.active_count()
+    loader = pipeprof.wrap(
+        DataLoader(torch.zeros(40, 2), 4, num_workers=2, multiprocessing_context="fork")
+    )
+    assert len(list(loader)) == 10
+    ended.set()
+    mine.join()
+    main = loader.recording().main
+    assert main.threads_at_fork == before
+    assert "mine" in main.python_threads_at_fork
