@@ -118,7 +118,10 @@ class ObservedStart:
         observer = WorkerObserver(ring, self._clock)
         observer.begin_epoch()
         user_init = loader.worker_init_fn
-        loader.worker_init_fn = WorkerHook(ring, table, user_init, self._whole, self._clock)
+        prefetched = loader.prefetch_factor or 2  # by each worker before main takes any
+        loader.worker_init_fn = WorkerHook(
+            ring, table, user_init, self._whole, self._clock, warmup=prefetched
+        )
         read_our_sources(sys._getframe(), inside.__file__, guarded_start.__file__)
         try:
             with self.worker_starts.measured():

@@ -57,21 +57,23 @@ class WorkerHook:
         user_init: Callable[[int], None] | None,
         whole: bool = False,
         clock: Clock = SYSTEM_CLOCK,
+        warmup: int = 1,
     ) -> None:
-        """With ``whole`` the system's counters are sampled for every batch."""
+        """``whole`` and ``warmup`` are those of the worker's `ResourceSampler`."""
         self._ring, self._table, self._whole = ring, table, whole
-        self._user_init, self._clock = user_init, clock
+        self._user_init, self._clock, self._warmup = user_init, clock, warmup
 
     def __call__(self, worker: int) -> None:
         # an unknown version of torch may raise: then records are lost, but the worker runs
         with suppress_and_log(_log, f"the stages of worker {worker} are not measured"):
-            instrument_worker(worker, self._ring, self._table, self._whole, self._clock)
+            meter = ResourceSampler(batch_nbytes, self._whole, self._clock, self._warmup)
+            instrument_worker(worker, self._ring, self._table, meter, self._clock)
         if self._user_init is not None:
             self._user_init(worker)
 
 
 def instrument_worker(
-    worker: int, ring: Ring, table: RequestTable, whole: bool, clock: Clock
+    worker: int, ring: Ring, table: RequestTable, meter: ResourceSampler, clock: Clock
 ) -> None:
     """Hook every fetcher that this worker process creates for its data set, one per epoch."""
     kinds = _torchs._DatasetKind
@@ -79,7 +81,7 @@ def instrument_worker(
     info = _torchs.get_worker_info()
     workers = info.num_workers if info is not None else 1
     sender = WorkerSender(ring.writer(worker), worker, workers, clock)
-    meter, counts = ResourceSampler(batch_nbytes, whole, clock), table.row(worker)
+    counts = table.row(worker)
     requests.begin_noting()
 
     def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:

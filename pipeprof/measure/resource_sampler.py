@@ -44,18 +44,24 @@ class ResourceSampler:
 
     __slots__ = ("_batch_nbytes", "_batches", "_cpu_now", "_cpu_s", "_first_gauge_s", "_first_s",
                  "_next_gauge_s", "_next_nbytes_s", "_now", "_probe", "_samples", "_thread",
-                 "_took_s", "skip")  # fmt: skip
+                 "_took_s", "_warmup", "skip")  # fmt: skip
 
     def __init__(
-        self, batch_nbytes: BatchNbytes, whole: bool = False, clock: Clock = SYSTEM_CLOCK
+        self,
+        batch_nbytes: BatchNbytes,
+        whole: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
+        warmup: int = 1,
     ) -> None:
-        """Read gauges from the first batch on where ``whole``, whatever that costs."""
+        """Read gauges from the first batch on where ``whole``, whatever that costs. Few figures are
+        made of the first ``warmup`` batches, so the second sample of a fast loader comes next."""
         self._batch_nbytes = batch_nbytes
         self._now, self._cpu_now = clock.now, clock.cpu_now
         self._first_gauge_s = 0.0 if whole else _FIRST_GAUGE_S
         self._probe: ThreadProbe | None = None
         self._thread = 0
         self._cpu_s = 0.0
+        self._warmup = warmup
         self.skip = 0
         """Batches before the next one that is sampled. The caller counts down."""
         self._first_s, self._batches = 0.0, 0
@@ -86,6 +92,9 @@ class ResourceSampler:
         resources = self._probe.end()
         now = self._now()
         self._took_s += now - start
+        if self._batches == 1:
+            self.skip = min(self._warmup - 1, self._drawn(now - self._first_s))
+            self._batches += self.skip
         return (cpu_s, *resources, *self._gauges(now), *self._nbytes(batch, now))
 
     def _gauges(self, now: float) -> Sequence[float]:
@@ -112,13 +121,16 @@ class ResourceSampler:
 
     def _draw_next(self, now: float) -> None:
         if self._batches:
-            batch_s = (now - self._first_s) / self._batches
-            share = min(1.0, max(batch_s, _SHORTEST_BATCH_S) / self._interval_s())
-            self.skip = int(_random.expovariate(1.0) * (1 / share - 1) + 0.5)
+            self.skip = self._drawn((now - self._first_s) / self._batches)
         else:
             self._first_s = now
             self._next_gauge_s = now + self._first_gauge_s
         self._batches += self.skip + 1
+
+    def _drawn(self, batch_s: float) -> int:
+        """Return how many batches of ``batch_s`` are not sampled until the next one is."""
+        share = min(1.0, max(batch_s, _SHORTEST_BATCH_S) / self._interval_s())
+        return int(_random.expovariate(1.0) * (1 / share - 1) + 0.5)
 
     def _interval_s(self) -> float:
         """Return the mean seconds between samples."""

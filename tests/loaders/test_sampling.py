@@ -289,3 +289,12 @@ def test_all_batches_are_timed_though_few_are_recorded():
     assert (profile.pauses.count, profile.pauses.kinds[0].kind.name) == (1, "checkpoint")
     assert profile.throughput.samples_per_s == pytest.approx(8 * profile.throughput.batches_per_s)
     assert sum(profile.blame.values()) == pytest.approx(profile.stall_s)
+
+
+@pytest.mark.parametrize("prefetch", [1, 2, 4])
+def test_a_short_run_knows_what_a_batch_computes(prefetch):
+    """Of the batches that only fill the queue no figure is made, so others are sampled, too."""
+    data = Subset(Quick(), range(400))
+    loader = pipeprof.wrap(DataLoader(data, 8, num_workers=1, prefetch_factor=prefetch))
+    assert len(list(loader)) == 50
+    assert loader.profile().resources["cpu"].count >= 1

@@ -50,6 +50,23 @@ def test_short_batches_are_sampled_at_a_bounded_rate():
     assert 1_800 < len(sampled) < 2_200
 
 
+@pytest.mark.parametrize(("batch_s", "second"), [(0.0005, 2), (2 * SAMPLE_EVERY_S, 1)])
+def test_the_second_sample_of_a_fast_loader_comes_after_the_warm_up(batch_s, second):
+    """Figures are made of it, and of none of the first batches; slow ones are all sampled."""
+    clock = FakeClock()
+    meter, sampled = ResourceSampler(one_tensor, clock=clock, warmup=2), []
+    for number in range(20):
+        if meter.skip:
+            meter.skip -= 1
+            clock.sleep(batch_s)
+            continue
+        meter.begin(clock.now())
+        sampled.append(number)
+        clock.sleep(batch_s)
+        meter.end([])
+    assert sampled[:2] == [0, second]
+
+
 def test_samples_that_are_dear_become_rare():
     """At 100 µs each they may come every 0.33 s; the first come as soon as ever."""
     sampled = sampled_of(lambda number: SAMPLE_EVERY_S / 10, 40_000, 100e-6)
