@@ -18,7 +18,7 @@ from pipeprof.loaders.autopatch.session import Session
 
 if TYPE_CHECKING:
     from pipeprof.loaders.live.periodic import Periodic
-    from pipeprof.loaders.tune.tune import TunedLoader
+    from pipeprof.loaders.tune.tuned_loader import TunedLoader
 
 FOLLOW = "PIPEPROF_FOLLOW"
 """Variable with the settings, as JSON. ``startup/sitecustomize.py`` looks for it."""

@@ -1,4 +1,4 @@
-"""A training with Accelerate: `python accelerate_loop.py plain|wrap|callback`."""
+"""A training with Accelerate: `python accelerate_loop.py plain|wrap|tune|callback`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ def main() -> None:
     loaders, train, optimizer = None, loader(), torch.optim.SGD(net.parameters(), 0.1)
     if mode() == "wrap":
         train = pipeprof.wrap(train, "train")
+    if mode() == "tune":
+        train = pipeprof.tune(train)
     if mode() == "callback":
         from pipeprof.integrations.accelerate import profile_loaders
 
@@ -28,6 +30,8 @@ def main() -> None:
         if number == 30:
             with tempfile.TemporaryDirectory() as folder:
                 accelerator.save_state(folder)
+    if mode() == "tune":
+        print(train.tuning())
     profiles = {"train": train.profile()} if mode() == "wrap" else {}
     clock.report(loaders.profiles if loaders else profiles)
 

@@ -1,4 +1,4 @@
-"""A training with Lightning Fabric: `python lightning_fabric.py plain|wrap`."""
+"""A training with Lightning Fabric: `python lightning_fabric.py plain|wrap|tune`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def main() -> None:
     train = loader()
     if mode() == "wrap":
         train = pipeprof.wrap(train, "train")
+    if mode() == "tune":
+        train = pipeprof.tune(train)
     for number, batch in enumerate(fabric.setup_dataloaders(train)):
         optimizer.zero_grad()
         fabric.backward(clock.loss(net, batch))
@@ -28,6 +30,8 @@ def main() -> None:
             pause = pipeprof.pause("checkpoint") if mode() == "wrap" else nullcontext()
             with tempfile.TemporaryDirectory() as folder, pause:
                 fabric.save(f"{folder}/checkpoint.pt", {"model": net})
+    if mode() == "tune":
+        print(train.tuning())
     clock.report({"train": train.profile()} if mode() == "wrap" else {})
 
 

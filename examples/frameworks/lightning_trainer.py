@@ -1,4 +1,4 @@
-"""A training with Lightning: `python lightning_trainer.py plain|wrap|callback`."""
+"""A training with Lightning: `python lightning_trainer.py plain|wrap|tune|callback`."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def main() -> None:
     train, validation = loader(), loader()
     if mode() == "wrap":
         train, validation = pipeprof.wrap(train, "train"), pipeprof.wrap(validation, "validation")
+    if mode() == "tune":
+        train, validation = pipeprof.tune(train), pipeprof.tune(validation)
     if mode() == "callback":
         from pipeprof.integrations.lightning import PipeprofCallback
 
@@ -42,6 +44,8 @@ def main() -> None:
             enable_progress_bar=False, enable_model_summary=False, logger=False,
         )  # fmt: skip
         trainer.fit(Model(clock), train, validation)
+    if mode() == "tune":
+        print(train.tuning())
     profiles = {"train": train, "validation": validation} if mode() == "wrap" else {}
     clock.report(
         callbacks[0].profiles if callbacks else {k: v.profile() for k, v in profiles.items()}

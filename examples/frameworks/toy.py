@@ -90,5 +90,5 @@ class Clock:
 
 
 def mode() -> str:
-    """How the script is to be profiled: ``plain``, ``wrap`` or ``callback``."""
+    """What is done to its loader: ``plain`` for nothing, ``wrap``, ``tune`` or ``callback``."""
     return sys.argv[1] if len(sys.argv) > 1 else "plain"

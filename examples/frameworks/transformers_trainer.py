@@ -1,4 +1,4 @@
-"""A training with transformers: `python transformers_trainer.py plain|wrap|callback`."""
+"""A training with transformers: `python transformers_trainer.py plain|wrap|tune|callback`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import tempfile
 from typing import Any
 
 import torch
+from torch.utils.data import Subset
 from toy import Clock, Samples, mode, model
 from transformers import Trainer, TrainingArguments
 
@@ -29,12 +30,14 @@ class Model(torch.nn.Module):
 
 
 class WrappingTrainer(Trainer):
-    """Wraps its training loader, as a script can that has a trainer of its own."""
+    """Wraps or tunes its training loader, as a script can that has a trainer of its own."""
 
     profiled: Any = None
 
     def get_train_dataloader(self) -> Any:
-        self.profiled = pipeprof.wrap(super().get_train_dataloader(), "train")
+        loader = super().get_train_dataloader()
+        tunes = mode() == "tune"
+        self.profiled = pipeprof.tune(loader) if tunes else pipeprof.wrap(loader, "train")
         return self.profiled
 
 
@@ -44,16 +47,19 @@ def main() -> None:
         from pipeprof.integrations.transformers import PipeprofCallback
 
         callbacks = [PipeprofCallback()]
+    few = Subset(Rows(), range(80))
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             folder, num_train_epochs=2, per_device_train_batch_size=8, dataloader_num_workers=2,
             eval_strategy="steps", eval_steps=30, save_steps=50, use_cpu=True, report_to=[],
             disable_tqdm=True,
         )  # fmt: skip
-        trainer = (WrappingTrainer if mode() == "wrap" else Trainer)(
-            Model(clock), arguments, train_dataset=Rows(), eval_dataset=Rows(), callbacks=callbacks
+        trainer = (WrappingTrainer if mode() in ("wrap", "tune") else Trainer)(
+            Model(clock), arguments, train_dataset=Rows(), eval_dataset=few, callbacks=callbacks
         )
         trainer.train()
+    if mode() == "tune":
+        print(trainer.profiled.tuning())
     profiles = {"train": trainer.profiled.profile()} if mode() == "wrap" else {}
     clock.report(callbacks[0].profiles if callbacks else profiles)
 

@@ -31,7 +31,7 @@ from pipeprof.measure.import_hook import when_imported
 if TYPE_CHECKING:  # importing it imports torch
     from pipeprof.loaders.instrument.profiler import LoaderProfiler
     from pipeprof.loaders.live.periodic import Periodic
-    from pipeprof.loaders.tune.tune import TunedLoader
+    from pipeprof.loaders.tune.tuned_loader import TunedLoader
     from pipeprof.model import Profile, Tuning
 
 _log = logging.getLogger(__name__)

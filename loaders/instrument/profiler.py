@@ -45,9 +45,10 @@ from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.environment import read_environment
 from pipeprof.measure.job_place import find_job_place, note_process_group
 from pipeprof.measure.loader_pass import Pass
+from pipeprof.measure.pauses import NamedInterval
 from pipeprof.measure.recorder import Recorder
 from pipeprof.measure.rows import Arrays, Floats
-from pipeprof.model import Dispatch, LoaderConfig, Overhead, Profile, Recording
+from pipeprof.model import Dispatch, LoaderConfig, Overhead, PauseKind, Profile, Recording
 from pipeprof.storage.cache_state import infer_cache_state
 from pipeprof.units import format_share
 
@@ -239,6 +240,10 @@ class LoaderProfiler:
         live.figures.warmup, live.figures.capacity = info.warmup, info.capacity
         self._recorder.on_rows = self._show_rows
         return LivePass(iterator, self, loader_pass, observer, live, known_length(loader))
+
+    def note_pause(self, begin_s: float, end_s: float) -> None:
+        """Note a pause that only its length shows, to someone who knows more of the loop."""
+        self._recorder.note_pause(NamedInterval(begin_s, end_s, PauseKind("", "length")))
 
     def device_waits(self) -> DeviceWaits:
         """Return what is known by now of the accelerator during all waits for batches."""

@@ -37,6 +37,8 @@ class TrainingSteps:
         self._lengths_s: deque[float] = deque(maxlen=_REMEMBERED)
         self._notes: deque[PauseNote] = deque(maxlen=MOST_NOTES)
         self._begin_s: float | None = None
+        self.by_length: tuple[float, float] | None = None
+        """When the pause of the last step began and ended, if only its length shows it."""
 
     def add_note(self, note: PauseNote) -> None:
         """Note what may be a pause: see `pipeprof.measure.pauses`."""
@@ -48,7 +50,7 @@ class TrainingSteps:
 
     def paused(self, asked_s: float) -> bool:
         """End the present step, as the next batch is asked for. Return whether it has a pause."""
-        begin_s = self._begin_s
+        begin_s, self.by_length = self._begin_s, None
         if begin_s is None:
             self._notes.clear()
             return False
@@ -58,6 +60,8 @@ class TrainingSteps:
             with suppress_and_log(_log, "a pause counts as a part of its step"):
                 known |= note.begin_s >= begin_s and bool(note.pause_within(begin_s, asked_s))
         paused = (known or step_s >= _LEAST_S) and self._is_long(step_s, known)
+        if paused and not known:
+            self.by_length = begin_s + median(self._lengths_s), asked_s
         self._lengths_s.append(step_s)
         return paused
 

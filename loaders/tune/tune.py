@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
-import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,17 +15,16 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from pipeprof.errors import UsageError
 from pipeprof.loaders.dataset.dataset import FileDataset
-from pipeprof.loaders.instrument.iterator import Proxy
-from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.instrument.inside import loader_within
 from pipeprof.loaders.instrument.wrap import live_loader, wrap
 from pipeprof.loaders.tune.agreement import terms_of
 from pipeprof.loaders.tune.candidates import SETTINGS, Bounds, with_values
 from pipeprof.loaders.tune.proposal_process import ProposalProcess
 from pipeprof.loaders.tune.ranks import find_ranks
 from pipeprof.loaders.tune.remembered import RememberedSettings
+from pipeprof.loaders.tune.tuned_loader import TunedLoader, stand_in
 from pipeprof.loaders.tune.tuner import Tuner
 from pipeprof.loaders.tune.variant import setting_of
-from pipeprof.model import TunedSetting, Tuning
 from pipeprof.storage.local import LocalStore
 
 if TYPE_CHECKING:  # what shows figures is imported only where that is asked for
@@ -98,34 +97,60 @@ def tune(
         return same
     _check_arguments(loader, budget, fixed)
     shown = live_loader(name, live, export, export_every, in_parts=True)
-    if reason := _why_not(loader, exact):
+    within = loader_within(loader)
+    tuned_loader = loader if within is None else within
+    if reason := _why_not(tuned_loader, exact):
         if shown is not None:  # as it is, but measured
             loader = wrap(loader, name, live=live, export=export, export_every=export_every)
-        return TunedLoader(loader, None, reason)
-    between = _why_between_epochs(loader, exact)
+        return stand_in(loader, None, reason)
     stay = {*(fixed or ()), *(("num_workers",) if exact else ())}
-    stay |= set() if any_order else {"in_order"}
-    set_by_user = {name: value for name, value in (fixed or {}).items() if name != _PERSISTENT}
+    options = _Options(
+        budget, exact, frozenset(stay if any_order else stay | {"in_order"}), dict(fixed or {}),
+        RememberedSettings(Path(tuned)) if tuned else None, next(_NUMBERS), shown,
+    )  # fmt: skip
+    make = partial(_tuner_of_rebuilt, options=options)
+    return stand_in(loader, _tuner_of(tuned_loader, options), make=make)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What `tune` was asked for."""
+
+    budget: float
+    exact: bool
+    stay: frozenset[str]
+    """Names of settings that must stay."""
+    fixed: Mapping[str, Any]
+    remembered: RememberedSettings | None
+    number: int
+    shown: LiveLoader | None
+
+
+def _tuner_of(loader: DataLoader[Any], options: _Options) -> Tuner:
+    stay, remembered = options.stay, options.remembered
+    between = _why_between_epochs(loader, options.exact)
+    set_by_user = {name: value for name, value in options.fixed.items() if name != _PERSISTENT}
     own = with_values(setting_of(loader), set_by_user)
-    remembered = RememberedSettings(Path(tuned)) if tuned else None
     found = (remembered and remembered.find(loader)) or own
     first = with_values(found, {name: getattr(own, name) for name in stay if name != _PERSISTENT})
-    return TunedLoader(
+    return Tuner(
         loader,
-        Tuner(
-            loader,
-            partial(ProposalProcess, bounds=_bounds_of(loader, stay)),
-            budget,
-            terms_of(loader, first),
-            own,
-            partial(find_ranks, f"{next(_NUMBERS)}"),
-            within_epochs=not between,
-            may_keep_workers=not exact and _PERSISTENT not in stay,
-            notes=_notes(loader, exact, between),
-            keep=partial(remembered.keep, loader) if remembered else None,
-            shown=shown,
-        ),
+        partial(ProposalProcess, bounds=_bounds_of(loader, stay)),
+        options.budget,
+        terms_of(loader, first),
+        own,
+        partial(find_ranks, f"{options.number}"),
+        within_epochs=not between,
+        may_keep_workers=not options.exact and _PERSISTENT not in stay,
+        notes=_notes(loader, options.exact, between),
+        keep=partial(remembered.keep, loader) if remembered else None,
+        shown=options.shown,
     )
+
+
+def _tuner_of_rebuilt(loader: DataLoader[Any], options: _Options) -> Tuner | None:
+    """Return a tuner of the loader that a framework built; ``None`` where it cannot be tuned."""
+    return None if _why_not(loader, options.exact) else _tuner_of(loader, options)
 
 
 def _check_arguments(loader: Any, budget: float, fixed: Mapping[str, Any] | None) -> None:
@@ -147,46 +172,6 @@ def _notes(loader: DataLoader[Any], exact: bool, between: str) -> tuple[str, ...
     notes += [] if exact or not _is_iterable(loader) else [_OTHER_PARTS]
     notes += [f"{between}, so settings change between epochs only"] if between else []
     return tuple(notes)
-
-
-class TunedLoader(Proxy):
-    """The stand-in that `pipeprof.tune` returns: the loader, with settings that it finds."""
-
-    _own_attributes = ("_loader", "_tuner", "_reason")
-    _loader: Any
-    _tuner: Tuner | None
-    _reason: str
-
-    def __init__(self, loader: Any, tuner: Tuner | None, reason: str = "") -> None:
-        object.__setattr__(self, "_loader", loader)
-        object.__setattr__(self, "_tuner", tuner)
-        object.__setattr__(self, "_reason", reason)
-        if tuner is not None:  # it is part of a cycle, so it would end its workers late
-            weakref.finalize(self, tuner.close).atexit = False
-
-    def _wrapped_object(self) -> Any:
-        return self._loader
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._loader) if self._tuner is None else self._tuner.iterate()
-
-    def show(self, shown: LiveLoader) -> None:
-        """Before the first epoch: give the figures to ``shown``, whose epochs come in parts."""
-        if self._tuner is not None:
-            self._tuner.show(shown)
-
-    @property
-    def profiler(self) -> LoaderProfiler | None:
-        """Measures the setting that is used now; ``None`` where the loader is left as it is."""
-        return self._tuner.profiler if self._tuner is not None else None
-
-    def tuning(self) -> Tuning:
-        """Return what was tried so far, what it brought, and what stays."""
-        if self._tuner is not None:
-            return self._tuner.tuning()
-        loader = self._loader
-        own = setting_of(loader) if isinstance(loader, DataLoader) else TunedSetting(0, None)
-        return Tuning("off", own, own, own, notes=(self._reason,))
 
 
 def _why_not(loader: Any, exact: bool) -> str:

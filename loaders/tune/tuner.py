@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
+from pipeprof.loaders.instrument.inside import being_measured
 from pipeprof.loaders.instrument.loader_info import known_length
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.tune.agreement import Terms
@@ -113,7 +114,8 @@ class Tuner:
     def iterate(self) -> Iterator[Any]:
         """Start an epoch. While another one is open, the user's loader yields it untuned."""
         if self._open() is not None:
-            return iter(self.loader)
+            with being_measured(self.loader):  # `pipeprof run --tune` would come back here
+                return iter(self.loader)
         carried = self._begin()
         epoch = TunedEpoch(self, carried)
         self._open, self._carried = weakref.ref(epoch), weakref.ref(carried)
@@ -154,7 +156,7 @@ class Tuner:
             self._remember()  # the search may take more epochs than are trained
 
     def close(self) -> None:
-        """Begin no epoch any more. Workers end at once, or with the epoch that has not ended."""
+        """Keep no workers between epochs. They end at once, or with an epoch that is open."""
         self._closed = True
         if self._open() is None:
             self._variants.end_all_but(None)
@@ -186,6 +188,8 @@ class Tuner:
         if self._steps is not None:
             after_pause = self._training_steps.paused(asked_s)
             used = epoch.current
+            if self._training_steps.by_length is not None:
+                used.profiler.note_pause(*self._training_steps.by_length)
             waits = used.profiler.device_waits()
             self._resume(Delivered(used.setting, asked_s, delivered_s, after_pause, waits))
             self._training_steps.begin(self.clock.now())

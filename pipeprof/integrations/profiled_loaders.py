@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeprof.errors import PipeprofError
 from pipeprof.loaders.instrument.inside import loader_within, measure_inside
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.instrument.rebuilds import profiler_of
 from pipeprof.loaders.instrument.wrap import ProfiledLoader, stand_in, wrap
 from pipeprof.log import log_caught, say, suppress_and_log
@@ -28,6 +29,9 @@ class ProfiledLoaders:
 
     def wrap(self, loader: Any, name: str) -> Any:
         """Return ``loader`` with a profile; as it is where it cannot be profiled."""
+        if _is_tuned(loader):
+            say(f"{name}: this loader is tuned, so it has no profile here; see its tuning()")
+            return loader
         try:
             known = self._by_name.get(name)
             if known is None or is_wrapped(loader):
@@ -47,9 +51,9 @@ class ProfiledLoaders:
         within = loader_within(loader)
         inner = loader if within is None else within
         measured_by = profiler_of(inner)
-        if measured_by is not None:
+        if isinstance(measured_by, LoaderProfiler):
             self._by_name[name] = stand_in(loader, measured_by)
-        elif is_wrapped(profiled := self.wrap(loader, name)):
+        elif measured_by is None and is_wrapped(profiled := self.wrap(loader, name)):
             measure_inside(inner, profiled._profiler)
 
     @property
@@ -96,6 +100,12 @@ def warn_if_too_old(package: str, least: str) -> None:
 
 def _release(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
+
+
+def _is_tuned(loader: Any) -> bool:
+    """Return whether ``loader`` is tuned, which measures it in another way."""
+    measured_by = profiler_of(loader)
+    return measured_by is not None and not isinstance(measured_by, LoaderProfiler)
 
 
 def is_wrapped(loader: Any) -> bool:

@@ -104,6 +104,11 @@ class Recorder:
         pauses.listen(begun)
         return begun
 
+    def note_pause(self, note: pauses.PauseNote) -> None:
+        """Note a pause of the loop at all passes that have not ended."""
+        for each in self._passes:
+            each.add_note(note)
+
     def note_first_batch(self, epoch: int, seconds: float) -> None:
         """Note how long the first batch of an ``epoch`` took to come. Epochs may overlap."""
         if self.first_batch_s is None or epoch < self._first_epoch:

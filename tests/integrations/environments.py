@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -61,6 +62,16 @@ def train(environment: str, script: str, *arguments: str) -> Answer:
     return _answer(_run([str(folder_of(environment) / "python"), "-W", "ignore", *words]))
 
 
+def train_longer(folder: Path, environment: str, script: str, *arguments: str) -> Answer:
+    """Run an example with ten times as many samples, so that a search for settings gets along."""
+    file = folder / "longer.py"
+    file.write_text(
+        f"import sys, toy\nsys.argv[1:] = {[*arguments]!r}\ntoy.SAMPLES *= 10\n"
+        f"import {Path(script).stem} as training\ntraining.main()\n"
+    )
+    return _answer(_run([str(folder_of(environment) / "python"), "-W", "ignore", str(file)]))
+
+
 @cache
 def warm(environment: str, *modules: str) -> WarmPython:
     """It has imported torch and these modules."""
@@ -80,9 +91,11 @@ def plain(environment: str, script: str, *arguments: str) -> Answer:
     return train(environment, script, "plain", *arguments)
 
 
-def train_under_run(environment: str, script: str, out: Path, *arguments: str) -> Answer:
+def train_under_run(
+    environment: str, script: str, out: Path, *arguments: str, options: Sequence[str] = ()
+) -> Answer:
     """Run an example by ``pipeprof run``; its profiles have the names of their files."""
-    command = [str(folder_of(environment) / "pipeprof"), "run", "--out", str(out)]
+    command = [str(folder_of(environment) / "pipeprof"), "run", "--out", str(out), *options]
     answer = _answer(_run([*command, str(EXAMPLES / script), "plain", *arguments]))
     files = sorted(out.rglob("*.json"))
     profiles = {str(each.relative_to(out)): json.loads(each.read_text()) for each in files}

@@ -21,6 +21,7 @@ from tests.integrations.environments import (
     folder_of,
     plain,
     train,
+    train_longer,
     train_under_run,
     warm,
     with_examples,
@@ -80,6 +81,51 @@ def test_a_script_that_is_not_edited(script: str, tmp_path: Path) -> None:
     )  # fmt: skip
     check(answer, plain("main", script), WHOLE, name)
     assert pauses(answer.profiles[name]) == PAUSES.get(script, set())
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_tuned_loader(script: str, tmp_path: Path) -> None:
+    """Batches and losses stay the same, whoever rebuilds or contains the loader."""
+    bare = train_longer(tmp_path, "main", script, "plain")
+    answer = train_longer(tmp_path, "main", script, "tune")
+    assert answer.losses == bare.losses
+    assert re.search(r"before +num_workers=2", answer.stdout), answer.stdout
+    assert re.search(r"kept$", answer.stdout, re.MULTILINE), answer.stdout
+
+
+PREDICTS = """
+import sys, toy
+sys.argv[1:] = ["plain"]
+import lightning, pipeprof, torch
+from lightning_trainer import Model
+
+class Predicting(Model):
+    def predict_step(self, batch, number):
+        return self.net(batch)
+
+    def test_step(self, batch, number):
+        self.net(batch)
+
+loader = toy.loader()
+tuned = pipeprof.tune(loader)
+trainer = lightning.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False)
+of_both = [torch.cat(trainer.predict(Predicting(toy.Clock()), each)) for each in (loader, tuned)]
+assert torch.equal(*of_both)
+trainer.test(Predicting(toy.Clock()), tuned)
+"""
+
+
+def test_lightning_predicts_and_tests_with_a_tuned_loader(tmp_path: Path) -> None:
+    """For that it makes another loader of the same type."""
+    done = run(PREDICTS, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_that_is_tuned_and_not_edited(script: str, tmp_path: Path) -> None:
+    answer = train_under_run("main", script, tmp_path, options=("--tune",))
+    assert answer.losses == plain("main", script).losses
+    assert "was not measured" not in answer.stderr
 
 
 def test_what_the_guide_imports_exists() -> None:

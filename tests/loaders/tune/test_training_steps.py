@@ -34,6 +34,7 @@ def test_a_named_pause_is_one_and_brief_logging_is_none() -> None:
     loop = Loop()
     loop.ordinary()
     assert loop.step(0.05, named_s=0.04)
+    assert loop.steps.by_length is None
     assert not loop.step(0.012, named_s=0.002)
 
 
@@ -89,3 +90,14 @@ def test_pauses_of_its_thread_are_announced_once() -> None:
     with pipeprof.pause("checkpoint"):
         pass
     assert len(notes) == 1
+
+
+def test_where_a_pause_without_a_name_lies_is_known() -> None:
+    """It lasts from the end of an ordinary step on."""
+    loop = Loop()
+    loop.ordinary(30, 0.01)
+    begin_s = loop.now_s
+    assert loop.step(0.4)
+    assert loop.steps.by_length == pytest.approx((begin_s + 0.01, begin_s + 0.4))
+    assert not loop.step(0.01)
+    assert loop.steps.by_length is None

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from pipeprof.loaders.tune.agreement import terms_of
 from pipeprof.loaders.tune.live_search import Propose
 from pipeprof.loaders.tune.search import Candidate
-from pipeprof.loaders.tune.tune import TunedLoader
+from pipeprof.loaders.tune.tuned_loader import TunedLoader, stand_in
 from pipeprof.loaders.tune.tuner import Tuner
 from pipeprof.loaders.tune.variant import setting_of
 from pipeprof.model import Recording, TunedSetting
@@ -51,4 +51,4 @@ def tuned(loader: DataLoader[Any], *candidates: TunedSetting, **options: Any) ->
 
 def tuned_by(loader: DataLoader[Any], propose: Propose, **options: Any) -> TunedLoader:
     own = setting_of(loader)
-    return TunedLoader(loader, Tuner(loader, propose, 1.0, terms_of(loader, own), own, **options))
+    return stand_in(loader, Tuner(loader, propose, 1.0, terms_of(loader, own), own, **options))

@@ -1,0 +1,171 @@
+"""The stand-in for a loader that is tuned, also where a framework rebuilds or contains it."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from torch.utils.data import DataLoader
+
+from pipeprof.loaders.instrument.inside import hook_class, watch_rebuilds
+from pipeprof.loaders.instrument.iterator import Proxy
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.instrument.rebuilds import set_profiler
+from pipeprof.loaders.tune.tuner import Tuner
+from pipeprof.loaders.tune.variant import setting_of
+from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.model import TunedSetting, Tuning
+
+if TYPE_CHECKING:  # what shows figures is imported only where that is asked for
+    from pipeprof.loaders.live.live_pass import LiveLoader
+
+_log = logging.getLogger(__name__)
+_TUNER = "_tuner_of_pipeprof"
+"""The attribute by which a rebuilt or contained loader keeps its tuner."""
+
+
+def stand_in(
+    loader: Any,
+    tuner: Tuner | None,
+    reason: str = "",
+    make: Callable[[DataLoader[Any]], Tuner | None] | None = None,
+) -> TunedLoader:
+    """Return an object that behaves as ``loader``, and is tuned by ``tuner``.
+
+    Args:
+        loader: The loader that the script has.
+        tuner: Of ``loader``, or of the DataLoader whose batches it passes on. With ``None`` the
+            loader is left as it is.
+        reason: Why it is left as it is.
+        make: Makes a tuner for the loader that a framework builds instead; ``None`` where that one
+            cannot be tuned. Without it none is.
+    """
+    names = {"__slots__": (), "__doc__": type(loader).__doc__, "_loader_class": type(loader)}
+    made: TunedLoader = object.__new__(type(type(loader).__name__, (TunedLoader,), names))
+    follower = Follower(made, make)
+    own = tuner if tuner is not None and tuner.loader is loader else None
+    for name, value in (("_loader", loader), ("_own", own), ("_tuner", tuner),
+                        ("_reason", reason), ("_follower", follower)):  # fmt: skip
+        object.__setattr__(made, name, value)
+    if tuner is not None:
+        _close_with(made, tuner)
+        with suppress_and_log(_log, "a loader that a framework builds instead is not tuned"):
+            set_profiler(made, follower)
+            if own is None:
+                follower.tune_inside(tuner)
+            hook_class(type(tuner.loader))
+            watch_rebuilds()
+    return made
+
+
+def _close_with(tuned: TunedLoader, tuner: Tuner) -> None:
+    """Have ``tuner`` keep no workers once ``tuned`` is gone. It is part of a cycle, so it would end
+    them late, and wherever Python collects garbage."""
+    weakref.finalize(tuned, tuner.close).atexit = False
+
+
+class TunedLoader(Proxy):
+    """The stand-in that `pipeprof.tune` returns: the loader, with settings that it finds."""
+
+    __slots__ = ("_follower", "_loader", "_own", "_reason", "_tuner")
+    _own_attributes = __slots__
+    _loader: Any
+    _own: Tuner | None
+    """Tunes the loader itself, if anything does."""
+    _tuner: Tuner | None
+    """The tuner in use: the own one, that of a loader within, or of one that was built instead."""
+    _reason: str
+    _follower: Follower
+    _loader_class: ClassVar[Any]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make another loader like the tuned one. It is tuned instead when it is iterated."""
+        return cls._loader_class(*args, **kwargs)
+
+    @property
+    def __init__(self) -> Any:  # type: ignore[misc]
+        """That of the tuned loader, as frameworks read the names of its arguments."""
+        return self._loader.__init__
+
+    def _wrapped_object(self) -> Any:
+        return self._loader
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._own is None:
+            return iter(self._loader)
+        self._follower.used = True
+        if self._tuner is not None and self._tuner is not self._own:
+            self._tuner.close()
+        object.__setattr__(self, "_tuner", self._own)
+        return self._own.iterate()
+
+    def show(self, shown: LiveLoader) -> None:
+        """Before the first epoch: give the figures to ``shown``, whose epochs come in parts."""
+        if self._tuner is not None:
+            self._tuner.show(shown)
+
+    @property
+    def profiler(self) -> LoaderProfiler | None:
+        """Measures the setting that is used now; ``None`` where the loader is left as it is."""
+        return self._tuner.profiler if self._tuner is not None else None
+
+    def tuning(self) -> Tuning:
+        """Return what was tried so far, what it brought, and what stays."""
+        if self._tuner is not None:
+            return self._tuner.tuning()
+        loader = self._loader
+        own = setting_of(loader) if isinstance(loader, DataLoader) else TunedSetting(0, None)
+        return Tuning("off", own, own, own, notes=(self._reason,))
+
+
+class Follower:
+    """Tunes the DataLoader that a framework iterates in the place of the script's: one that it
+    built with the same data set, or one that the script's loader contains.
+
+    It stands where a `LoaderProfiler` does for loaders that are only measured. It is kept for as
+    long as any of these loaders exists, so it keeps neither of them, nor the stand-in.
+    """
+
+    def __init__(
+        self, tuned: TunedLoader, make: Callable[[DataLoader[Any]], Tuner | None] | None
+    ) -> None:
+        self._tuned, self._make = weakref.ref(tuned), make
+        self.used = False
+        """Whether an epoch has begun: a loader that is built later serves another purpose."""
+
+    def tune_inside(self, tuner: Tuner) -> None:
+        """Let ``tuner`` tune the DataLoader that it was made for, wherever that is iterated."""
+        self._make = None
+        vars(tuner.loader)[_TUNER] = tuner
+        set_profiler(tuner.loader, self)
+
+    def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+        """Begin an epoch over ``loader``, whose own iterator ``start`` returns."""
+        tuner = vars(loader).get(_TUNER) or self._tuner_of(loader)
+        return start() if tuner is None else tuner.iterate()
+
+    def _tuner_of(self, rebuilt: DataLoader[Any]) -> Tuner | None:
+        if self.used or self._make is None:
+            return None
+        try:
+            tuner = self._make(rebuilt)
+        except Exception as error:
+            log_caught(_log, error, "a loader that a framework built is not tuned")
+            return None
+        self.used = True
+        if tuner is None:
+            return None
+        vars(rebuilt)[_TUNER] = tuner
+        tuned = self._tuned()
+        if tuned is None:
+            tuner.close()
+        else:
+            _close_with(tuned, tuner)
+            object.__setattr__(tuned, "_tuner", tuner)
+        return tuner
+
+    def hooked_state_dict(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
+        """Return ``state_dict()`` of ``loader``, which is not tuned where it has one."""
+        return state_dict()
