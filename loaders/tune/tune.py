@@ -148,9 +148,9 @@ def _tuner_of(loader: DataLoader[Any], options: _Options) -> Tuner:
     )
 
 
-def _tuner_of_rebuilt(loader: DataLoader[Any], options: _Options) -> Tuner | None:
-    """Return a tuner of the loader that a framework built; ``None`` where it cannot be tuned."""
-    return None if _why_not(loader, options.exact) else _tuner_of(loader, options)
+def _tuner_of_rebuilt(loader: DataLoader[Any], options: _Options) -> Tuner | str:
+    """Return a tuner of the loader that a framework built, or why it cannot be tuned."""
+    return _why_not(loader, options.exact) or _tuner_of(loader, options)
 
 
 def _check_arguments(loader: Any, budget: float, fixed: Mapping[str, Any] | None) -> None:

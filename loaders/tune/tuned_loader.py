@@ -22,6 +22,10 @@ if TYPE_CHECKING:  # what shows figures is imported only where that is asked for
     from pipeprof.loaders.live.live_pass import LiveLoader
 
 _log = logging.getLogger(__name__)
+
+Make = Callable[[DataLoader[Any]], Tuner | str]
+"""Returns a tuner of a loader, or why that cannot be tuned."""
+
 _TUNER = "_tuner_of_pipeprof"
 """The attribute by which a rebuilt or contained loader keeps its tuner."""
 
@@ -30,7 +34,7 @@ def stand_in(
     loader: Any,
     tuner: Tuner | None,
     reason: str = "",
-    make: Callable[[DataLoader[Any]], Tuner | None] | None = None,
+    make: Make | None = None,
 ) -> TunedLoader:
     """Return an object that behaves as ``loader``, and is tuned by ``tuner``.
 
@@ -39,8 +43,7 @@ def stand_in(
         tuner: Of ``loader``, or of the DataLoader whose batches it passes on. With ``None`` the
             loader is left as it is.
         reason: Why it is left as it is.
-        make: Makes a tuner for the loader that a framework builds instead; ``None`` where that one
-            cannot be tuned. Without it none is.
+        make: Makes a tuner for the loader that a framework builds instead. Without it none is.
     """
     names = {"__slots__": (), "__doc__": type(loader).__doc__, "_loader_class": type(loader)}
     made: TunedLoader = object.__new__(type(type(loader).__name__, (TunedLoader,), names))
@@ -106,6 +109,11 @@ class TunedLoader(Proxy):
         if self._tuner is not None:
             self._tuner.show(shown)
 
+    def leave_as_it_is(self, reason: str) -> None:
+        """Note why what a framework built instead is not tuned."""
+        object.__setattr__(self, "_tuner", None)
+        object.__setattr__(self, "_reason", reason)
+
     @property
     def profiler(self) -> LoaderProfiler | None:
         """Measures the setting that is used now; ``None`` where the loader is left as it is."""
@@ -128,9 +136,7 @@ class Follower:
     long as any of these loaders exists, so it keeps neither of them, nor the stand-in.
     """
 
-    def __init__(
-        self, tuned: TunedLoader, make: Callable[[DataLoader[Any]], Tuner | None] | None
-    ) -> None:
+    def __init__(self, tuned: TunedLoader, make: Make | None) -> None:
         self._tuned, self._make = weakref.ref(tuned), make
         self.used = False
         """Whether an epoch has begun: a loader that is built later serves another purpose."""
@@ -155,10 +161,12 @@ class Follower:
             log_caught(_log, error, "a loader that a framework built is not tuned")
             return None
         self.used = True
-        if tuner is None:
+        tuned = self._tuned()
+        if isinstance(tuner, str):
+            if tuned is not None:
+                tuned.leave_as_it_is(tuner)
             return None
         vars(rebuilt)[_TUNER] = tuner
-        tuned = self._tuned()
         if tuned is None:
             tuner.close()
         else:

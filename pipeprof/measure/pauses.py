@@ -21,7 +21,7 @@ import numpy as np
 
 from pipeprof.log import suppress_and_log
 from pipeprof.measure.rows import Floats
-from pipeprof.model import PauseKind
+from pipeprof.model import BY_LENGTH, PauseKind
 
 _log = logging.getLogger(__name__)
 
@@ -171,6 +171,8 @@ class PauseLog:
         return self._steps_with[kind] >= _PART_OF_STEP * self._steps
 
     def _index(self, kind: PauseKind) -> int:
+        if kind.evidence == "length":
+            return BY_LENGTH
         if kind not in self.kinds:
             if len(self.kinds) >= _MOST_KINDS:
                 return _MOST_KINDS - 1

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import inspect
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 import pipeprof
 from pipeprof.integrations.profiled_loaders import ProfiledLoaders
@@ -71,6 +72,20 @@ def test_also_where_the_script_keeps_nothing_else() -> None:
     del rebuilt, tuner
     gc.collect()
     assert gone() is None, "nothing of ours keeps a loader alive"
+
+
+def test_what_is_built_instead_and_cannot_be_tuned_is_left_as_it_is_and_said_to_be() -> None:
+    class Rows(IterableDataset[int]):
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(8))
+
+    data = Slow(8)
+    tuned = pipeprof.tune(DataLoader(data, 8, num_workers=1))
+    stream = Rows()
+    stream.dataset = data  # type: ignore[attr-defined]  # as Accelerate's, which divide the rows
+    assert [each.tolist() for each in prepared(tuned, dataset=stream)] == [[*range(8)]]
+    assert tuned.tuning().state == "off"
+    assert "its data set is iterable" in tuned.tuning().notes[0]
 
 
 def test_a_framework_may_inspect_it_and_make_another_of_its_type() -> None:
