@@ -63,7 +63,7 @@ def test_pauses_within_the_epoch_do_not_hide_starvation(named: bool) -> None:
 
 
 def test_a_pause_without_a_name_does_not_hide_what_may_be_faster() -> None:
-    """It is 40 times as long as a step. A profile of fifty batches would count that as a step."""
+    """It is left out of the recording from which other settings are predicted."""
     recorded: list[Recording] = []
 
     def propose(recording: Recording, now: TunedSetting) -> Callable[[], Sequence[Candidate]]:
@@ -72,10 +72,9 @@ def test_a_pause_without_a_name_does_not_hide_what_may_be_faster() -> None:
 
     loader = tuned_by(DataLoader(Slow(), batch_size=8, num_workers=1), propose)
     for number, _ in enumerate(loader):
-        time.sleep(0.4 if number == 25 else 0.01)
+        time.sleep(0.4 if number == 25 else 0.002)
     paused_s = [each for each in recorded[0].batches.pause_s if each]
-    assert len(paused_s) == 1
-    assert paused_s[0] == pytest.approx(0.4, abs=0.1)
+    assert max(paused_s) == pytest.approx(0.4, abs=0.1)
 
 
 def test_a_trial_whose_worker_dies_is_undone() -> None:
