@@ -16,7 +16,7 @@ import torch
 
 import pipeprof
 
-SAMPLES, BATCH, ITEM_S, STEP_S = 480, 8, 0.004, 0.001
+SAMPLES, BATCH, ITEM_S, STEP_S = 960, 8, 0.004, 0.001
 
 
 def read_image(index: int) -> torch.Tensor:
