@@ -94,9 +94,7 @@ def test_a_tuned_loader(script: str, tmp_path: Path) -> None:
 
 
 PREDICTS = """
-import sys, toy
-sys.argv[1:] = ["plain"]
-import lightning, pipeprof, torch
+import lightning, pipeprof, torch, toy
 from lightning_trainer import Model
 
 class Predicting(Model):
@@ -122,7 +120,7 @@ def test_lightning_predicts_and_tests_with_a_tuned_loader(tmp_path: Path) -> Non
 
 
 RANKS = """
-import os, sys, toy
+import sys, toy
 tunes = sys.argv[1] == "tune"
 toy.SAMPLES *= 15
 import lightning, pipeprof
