@@ -23,9 +23,10 @@ from pipeprof.loaders.autopatch.loader_names import LoaderNames
 from pipeprof.loaders.autopatch.overrides import Override, merge_overrides, override_call
 from pipeprof.loaders.autopatch.shown_loaders import ShownLoaders
 from pipeprof.loaders.autopatch.threaded_loaders import hook_threaded_loaders
+from pipeprof.loaders.autopatch.tuned_loaders import Tune, TunedLoaders, is_trial
 from pipeprof.loaders.instrument.guarded_start import GuardedStart
-from pipeprof.loaders.instrument.monkeypatch import Method, observe_creation, wrap_method
-from pipeprof.log import log_caught
+from pipeprof.loaders.instrument.monkeypatch import Method, observe_creation, wrap_in, wrap_method
+from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.import_hook import when_imported
 
 if TYPE_CHECKING:  # importing it imports torch
@@ -54,23 +55,22 @@ class Session:
         overrides: Sequence[Override] = (),
         outputs: Callable[[], Sequence[Periodic]] | None = None,
         whole: bool = False,
-        tune: Callable[[str, Any], TunedLoader] | None = None,
+        tune: Tune | None = None,
         in_fork: Callable[[], None] | None = None,
     ) -> None:
         """Prepare a session; `install` starts it. ``outputs`` returns where figures are shown and
         exported, and is called when a loader is first iterated. With ``whole`` every batch is
-        recorded in full, whatever that costs. ``tune`` tunes a loader, given its name; ``None``
-        where none is tuned. ``in_fork`` is called in a forked process once it iterates a loader;
+        recorded in full, whatever that costs. ``tune`` tunes what the script does not; ``None``
+        where nothing does. ``in_fork`` is called in a forked process once it iterates a loader;
         with ``None`` such processes are not measured."""
         self.problems: list[str] = []
         """What could not be done, a line each."""
         self._process = os.getpid()
         self._names = LoaderNames(call_sites)
         self._overrides = overrides
-        self._shown, self._whole, self._tune = ShownLoaders(outputs), whole, tune
+        self._shown, self._whole = ShownLoaders(outputs), whole
         self._in_fork = in_fork
-        self._tuned: dict[str, TunedLoader] = {}
-        """The loader that was tuned last, by name."""
+        self._tuned = TunedLoaders(tune)
         self._notes: dict[str, dict[str, None]] = {}
         """Notes on replaced arguments, by the name of the loader."""
         self._profilers: dict[str, LoaderProfiler] = {}
@@ -82,6 +82,7 @@ class Session:
         _running.append(self)
         when_imported("torch.utils.data.dataloader", self._hook_torch)
         when_imported("pipeprof.loaders.instrument.wrap", self._hook_wrap)
+        when_imported("pipeprof.loaders.tune.tuned_loader", self._hook_tune)
         hook_threaded_loaders(self._wrap_iter, partial(self._register, hook=False), self.problems)
 
     @property
@@ -93,9 +94,7 @@ class Session:
         """Return the profile of each loader that delivered a batch; of a tuned one, with the
         setting that stays."""
         profiles = []
-        self._profilers |= {
-            name: each.profiler for name, each in self._tuned.items() if each.profiler
-        }
+        self._profilers |= self._tuned.profilers()
         for name, profiler in [*self._profilers.items(), *(("", each) for each in self._wrapped)]:
             try:
                 profile = profiler.profile(threshold)
@@ -111,7 +110,7 @@ class Session:
 
     def tunings(self) -> dict[str, Tuning]:
         """Return what was done to each loader that was to be tuned, by its name."""
-        return {name: loader.tuning() for name, loader in self._tuned.items()}
+        return self._tuned.tunings()
 
     def remarks(self) -> list[str]:
         """Return a line on each override that applied to no loader, or to one never iterated."""
@@ -123,7 +122,8 @@ class Session:
             if not any(map(each.applies_to, names))
         ]
         # a framework may have rebuilt them, with the arguments already replaced
-        not_iterated = [name for name in self._notes if name not in self._profilers]
+        iterated = self._profilers.keys() | self._tuned.profilers().keys()
+        not_iterated = [name for name in self._notes if name not in iterated]
         return unused + [f"{name}: {note}" for name in not_iterated for note in self._notes[name]]
 
     @property
@@ -137,7 +137,8 @@ class Session:
             assert self._in_fork is not None
             self._process = os.getpid()
             self.problems = []
-            self._profilers, self._wrapped, self._tuned = {}, [], {}
+            self._profilers, self._wrapped = {}, []
+            self._tuned.forget()
             # what shows and exports has threads, which a fork does not copy
             self._shown = ShownLoaders(None)
             try:
@@ -174,6 +175,23 @@ class Session:
             return hooked_iter
 
         wrap_method(module.ProfiledLoader, "__iter__", wrapper, key="run")
+
+    def _hook_tune(self, module: ModuleType) -> None:
+        """Report loaders that the script itself tunes, too."""
+
+        def wrapper(original: Method) -> Method:
+            @wraps(original)
+            def hooked_iter(loader: TunedLoader) -> Any:
+                if loader.is_tuned and self._is_measured_here():
+                    with suppress_and_log(_log, "a loader that the script tunes is not reported"):
+                        name = self._names.first_of(loader._loader)
+                        self._names.iterated(name)
+                        self._tuned.add(name, loader, self._shown)
+                return original(loader)
+
+            return hooked_iter
+
+        wrap_in(module.TunedLoader, "__iter__", wrapper, key="run")
 
     def _register(self, loader: Any, hook: bool = True) -> None:
         """Name ``loader``, which is being created, and hook its class."""
@@ -225,7 +243,7 @@ class Session:
     def _wrap_iter(self, original: Method) -> Method:
         @wraps(original)
         def hooked_iter(loader: Any) -> Any:
-            if not self._is_measured_here() or self._is_measured(loader) or self._is_trial(loader):
+            if not self._is_measured_here() or self._is_measured(loader) or is_trial(loader):
                 return original(loader)
             return self._iterate(loader, partial(original, loader))
 
@@ -234,12 +252,11 @@ class Session:
     def _iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         guarded = GuardedStart(start)
         try:
-            from torch.utils.data import DataLoader
-
             from pipeprof.loaders.instrument.inside import being_measured
 
-            is_tuned = self._tune and isinstance(loader, DataLoader)
-            if is_tuned and (batches := self._tuned_batches(loader)) is not None:
+            name = self._names.of(loader)
+            if (batches := self._tuned.batches(name, loader, self._shown)) is not None:
+                self._names.iterated(name)
                 return batches
             with being_measured(loader):
                 return self._profiler(loader).iterate(loader, guarded)
@@ -248,21 +265,6 @@ class Session:
                 raise  # an error of the script's own
             self._failed(f"{self._names.of(loader)} was not measured", error)
         return guarded.iterator if guarded.iterator is not None else start()
-
-    def _tuned_batches(self, loader: Any) -> Iterator[Any] | None:
-        """Return an epoch over ``loader`` while it is tuned; ``None`` where it cannot be."""
-        assert self._tune is not None
-        name = self._names.of(loader)
-        if name not in self._tuned or self._tuned[name]._loader is not loader:
-            self._tuned[name] = self._tune(name, loader)
-            if shown := self._shown.of(name, in_parts=True):
-                self._tuned[name].show(shown)
-        tuned = self._tuned[name]
-        if tuned.profiler is None:
-            return None
-        self._names.iterated(name)
-        self._profilers[name] = tuned.profiler
-        return iter(tuned)
 
     def _is_measured(self, loader: Any) -> bool:
         """Return whether ``loader`` is measured elsewhere: by this session already, as the script
@@ -274,14 +276,6 @@ class Session:
         if is_being_measured(loader) or is_timed(loader):
             return True
         return profiler_of(loader) is not None or holds_another(loader)
-
-    def _is_trial(self, loader: Any) -> bool:
-        """Return whether ``loader`` is one that tuning made of another."""
-        if self._tune is None:
-            return False
-        from pipeprof.loaders.tune.variant import is_variant
-
-        return is_variant(loader)
 
     def _profiler(self, loader: Any) -> LoaderProfiler:
         name = self._names.first_of(loader)

@@ -6,7 +6,7 @@ import logging
 import weakref
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from torch.utils.data import DataLoader
 
@@ -56,8 +56,8 @@ def wrap(
         export_every: Seconds between two exports.
 
     Returns:
-        A stand-in that behaves as ``loader`` and adds ``profile()``. A loader that is wrapped
-        already is returned as it is.
+        A stand-in that behaves as ``loader`` and adds ``profile()``. A loader that is wrapped or
+        tuned already is returned as it is.
 
     Raises:
         UsageError: ``loader`` cannot be iterated, or ``export`` names nothing known.
@@ -101,13 +101,8 @@ def stand_in(loader: Any, profiler: LoaderProfiler) -> ProfiledLoader:
     new one measured, too.
     """
     kind = ProfiledGenerator if hasattr(type(loader), "__next__") else ProfiledLoader
-    names = {
-        "__slots__": (),
-        "__doc__": type(loader).__doc__,
-        "_loader_class": type(loader),
-        "_profiler_ref": weakref.ref(profiler),
-    }
-    made: ProfiledLoader = object.__new__(type(type(loader).__name__, (kind,), names))
+    made: ProfiledLoader = object.__new__(class_like(loader, kind))
+    type(made)._profiler_ref = weakref.ref(profiler)
     object.__setattr__(made, "_loader", loader)
     object.__setattr__(made, "_profiler", profiler)
     with suppress_and_log(_log, "a loader that a framework builds instead is not measured"):
@@ -116,6 +111,15 @@ def stand_in(loader: Any, profiler: LoaderProfiler) -> ProfiledLoader:
             hook_class(type(loader))
             watch_rebuilds()
     return made
+
+
+Kind = TypeVar("Kind", bound="ProfiledLoader")
+
+
+def class_like(loader: Any, kind: type[Kind]) -> type[Kind]:
+    """Return a class for a stand-in of ``loader`` alone, which is a ``kind``."""
+    names = {"__slots__": (), "__doc__": type(loader).__doc__, "_loader_class": type(loader)}
+    return type(type(loader).__name__, (kind,), names)
 
 
 class ProfiledLoader(Proxy):

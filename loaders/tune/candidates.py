@@ -19,6 +19,10 @@ _MOST_QUEUED, _LARGEST_REQUEST, _LARGEST_BLOCK = 32, 2**23, 2**26
 """Beyond these, neither more requests at a time nor larger ones are tried. Sizes in bytes."""
 
 
+_DEEPER = 2
+"""So many settings with more prefetched batches are explored."""
+
+
 @dataclass(frozen=True)
 class Bounds:
     """What limits the settings of a loader."""
@@ -87,7 +91,7 @@ def _explored(simulated: Sequence[Candidate], own: TunedSetting) -> Iterator[Can
         yield from (replace(each, explores=True) for each in near[:1])
     deeper = [each for each in simulated if each.setting.num_workers == own.num_workers
               and _prefetch(each.setting) > _prefetch(own)]  # fmt: skip
-    for each in sorted(deeper, key=lambda each: _prefetch(each.setting))[:1]:
+    for each in sorted(deeper, key=lambda each: _prefetch(each.setting))[:_DEEPER]:
         yield replace(each, explores=True)
 
 

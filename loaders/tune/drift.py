@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pipeprof.loaders.instrument.device_monitor import NO_WAITS, DeviceWaits
 from pipeprof.loaders.tune.search import Search
-from pipeprof.loaders.tune.stretch_clock import StretchClock
+from pipeprof.loaders.tune.stretch_clock import Delivered, StretchClock
 from pipeprof.model import Fed
 
 MOST_REPEATS = 3
@@ -31,16 +30,9 @@ class DriftWatch:
         """An epoch begins."""
         self._clock.interrupt()
 
-    def drifted(
-        self,
-        asked_s: float,
-        delivered_s: float,
-        after_pause: bool = False,
-        waits: DeviceWaits = NO_WAITS,
-    ) -> bool:
-        """Note a batch, as `StretchClock.batch` does. Return whether the accelerator is starved,
-        and more than before."""
-        self._clock.batch(asked_s, delivered_s, after_pause, waits)
+    def drifted(self, batch: Delivered) -> bool:
+        """Note a batch. Return whether the accelerator is starved, and more than before."""
+        self._clock.batch(batch)
         if not self._clock.long_enough:
             return False
         now = self._clock.stretch().fed

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pipeprof.loaders.tune.left_open import LeftOpen
@@ -21,8 +22,14 @@ class CarriedEpoch:
         self.current = self._next = first
         """``current``: where the batch that was delivered last came from."""
         first.part.open()
-        self._iterator: Iterator[Any] = first.fetch()
-        self._next_iterator = self._iterator
+        self._fetch = self._next_fetch = self._batches_of(first)
+
+    def _batches_of(self, variant: Variant) -> Callable[[], Any]:
+        """Return a function that fetches the next batch of ``variant``."""
+        batches = variant.fetch()
+        if variant.setting.num_workers:
+            return partial(next, batches)
+        return partial(self._left_open.next, batches)
 
     @property
     def switching(self) -> bool:
@@ -38,7 +45,7 @@ class CarriedEpoch:
         self.current.part.close()
         variant.part.open()
         try:
-            self._next_iterator = variant.fetch()
+            self._next_fetch = self._batches_of(variant)
         except BaseException:
             variant.part.give_back()
             self.current.part.open()
@@ -49,24 +56,21 @@ class CarriedEpoch:
         """Return all that was drawn and not delivered, and let go of the loaders that drew it."""
         for each in (self._next, self.current):  # what the next one drew comes later
             each.part.give_back()
-        self._iterator = self._next_iterator = iter(())
+        self._fetch = self._next_fetch = partial(next, iter(()))
 
     def resume(self, variant: Variant) -> None:
         """After `give_up`, let ``variant`` fetch the rest."""
         variant.part.open()
         self.current = self._next = variant
-        self._iterator = variant.fetch()
+        self._fetch = self._batches_of(variant)
 
     def __iter__(self) -> CarriedEpoch:
         return self
 
     def __next__(self) -> Any:
-        if self.switching and self.current.part.drained:
-            self.current, self._iterator = self._next, self._next_iterator
-        if self.current.setting.num_workers:
-            batch = next(self._iterator)
-        else:
-            batch = self._left_open.next(self._iterator)
+        if self._next is not self.current and self.current.part.drained:
+            self.current, self._fetch = self._next, self._next_fetch
+        batch = self._fetch()
         self.current.delivered()
         return batch
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pickle import PickleError
 from typing import Protocol
 
-from pipeprof.loaders.instrument.device_monitor import NO_WAITS, DeviceWaits
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.tune.agreement import (
     Terms,
@@ -24,9 +22,15 @@ from pipeprof.loaders.tune.agreement import (
 from pipeprof.loaders.tune.drift import MOST_REPEATS, DriftWatch
 from pipeprof.loaders.tune.ranks import OneRank, Ranks
 from pipeprof.loaders.tune.search import Answer, Candidate, Measure, MeasuredStretch, Search, Step
-from pipeprof.loaders.tune.stretch_clock import LEAST_BATCHES, LEAST_S, SURE, StretchClock
+from pipeprof.loaders.tune.stretch_clock import (
+    LEAST_BATCHES,
+    LEAST_S,
+    SURE,
+    Delivered,
+    StretchClock,
+)
 from pipeprof.log import log_caught
-from pipeprof.model import Recording, TunedSetting
+from pipeprof.model import Recording, TunedSetting, Tuning
 
 _log = logging.getLogger(__name__)
 
@@ -40,23 +44,6 @@ _LOOK_EVERY = 8
 Propose = Callable[[Recording, TunedSetting], Callable[[], Sequence[Candidate] | None]]
 """Starts to find what may be faster than the setting of a recording, most promising first. The
 function that it returns returns ``None`` until that is found."""
-
-
-@dataclass(frozen=True)
-class Delivered:
-    """A batch that the training loop received."""
-
-    setting: TunedSetting
-    asked_s: float
-    delivered_s: float
-    after_pause: bool = False
-    """Whether the step before it had a pause."""
-    waits: DeviceWaits = NO_WAITS
-
-    @property
-    def times(self) -> tuple[float, float, bool, DeviceWaits]:
-        """What `StretchClock.batch` notes."""
-        return self.asked_s, self.delivered_s, self.after_pause, self.waits
 
 
 Event = Delivered | None
@@ -134,6 +121,26 @@ class LiveSearch:
             # the profiler of new workers knows no batches from before
             self._training.renew(self.search.current)
 
+    def tuning(
+        self, own: TunedSetting, first: TunedSetting, notes: Sequence[str], last_note: str
+    ) -> Tuning:
+        """Return what was done so far. ``own`` is the user's setting, ``first`` the one in use at
+        first; ``notes`` and ``last_note`` are those of the training."""
+        search, repeats = self.search, self.repeats
+        again = f"the loader fed less than before: {repeats} more searches" if repeats else ""
+        later = filter(None, (self.users_choice, again, last_note))
+        return Tuning(
+            search.state,
+            own,
+            search.current,
+            first,
+            search.first.fed if search.first else None,
+            search.last.fed if search.last else None,
+            tuple(search.attempts),
+            search.lost_s,
+            (*notes, *self.notes, *later),
+        )
+
     def _search(self) -> Generator[None, Event, None]:
         steps = self.search.run()
         step = _next(steps, None)
@@ -192,7 +199,7 @@ class LiveSearch:
                 error = self._training.why_failed(setting) or "another setting took its place"
                 return MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error=error)
             else:
-                clock.batch(*event.times)
+                clock.batch(event)
                 if self._training.within_epochs and self._is_enough(clock):
                     break
         return clock.stretch(lost_s)
@@ -255,7 +262,7 @@ class LiveSearch:
             event = yield
             if event is None:
                 watch.interrupt()
-            elif watch.drifted(*event.times):
+            elif watch.drifted(event):
                 self.ranks.call()
 
 

@@ -91,8 +91,10 @@ class PartOfEpoch:
 
     def delivered(self, expected: Container[int] = ()) -> None:
         """Note that a batch was delivered: the oldest whose number is not ``expected`` any more."""
-        number = next(each for each in self._outstanding if each not in expected)
-        del self._outstanding[number]
+        numbers = iter(self._outstanding)
+        if expected:
+            numbers = (each for each in numbers if each not in expected)
+        del self._outstanding[next(numbers)]
 
     def give_back(self) -> None:
         """Close, and return to the shared order what was drawn and not delivered."""

@@ -13,16 +13,24 @@ from math import exp, hypot, log, sqrt
 
 import numpy as np
 
+from pipeprof.analyze.profile.intervals import student_t
 from pipeprof.analyze.thresholds import EQUALLY_FAST
 from pipeprof.model import Fed, TriedSetting, TunedSetting, TuningState
 
 NORMAL_95 = 1.96
 _PAIR_NOISE = 0.05
-"""Least standard deviation of the log ratio of two adjacent stretches of one setting. More is
-assumed where the batches of a stretch, or the pairs, deviate more."""
+"""Standard deviation of the log ratio of two adjacent stretches of one setting, until more pairs
+show it. More is assumed where the batches of a stretch, or the pairs, deviate more."""
+_SHOW_NOISE, _LEAST_NOISE = 4, 0.02
+"""So many pairs show their deviation themselves. It is hardly less than this, as they may agree by
+chance."""
 _MOST_PAIRS = 20
+_WORTH_KEEPING = 0.01
+"""Least gain of a setting that is kept. One below `EQUALLY_FAST` must be clear."""
+_NOT_FOR_EXPLORING = 2 / 3
+"""Share of the budget that is left to settings which are predicted to be faster."""
 _CLEAR = (3.0, 2.0, 1.5)
-"""After one, two and more pairs: a gain decides early if it is so many times the half-width of its
+"""After one, two and more pairs: a gain is clear if it is so many times the half-width of its
 interval. To look after each pair would otherwise find a gain by chance."""
 
 
@@ -121,11 +129,13 @@ class Search:
         while own.fed.starved_fraction > self.threshold:
             if proposed is None:
                 proposed = yield from _proposed(self.current)
+            may_explore = self.budget_left_s > _NOT_FOR_EXPLORING * self.budget_s()
             left = [
                 each
                 for each in proposed
-                if each.setting not in tried and _is_promising(each, own, trust)
-            ]
+                if each.setting not in tried and (may_explore or not each.explores)
+                and _is_promising(each, own, trust)
+            ]  # fmt: skip
             if not left:
                 self.state = "best"
                 return
@@ -166,7 +176,8 @@ class Search:
             useless = mean + half < log(1 + EQUALLY_FAST)
             if mean > clear or useless or self.budget_left_s <= 0:
                 break
-        kept = mean > max(half, log(1 + EQUALLY_FAST))
+        beyond_noise = mean > (clear if mean < log(1 + EQUALLY_FAST) else half)
+        kept = beyond_noise and mean > log(1 + _WORTH_KEEPING)
         self.last = other if kept else own
         return TriedSetting(
             setting,
@@ -229,5 +240,8 @@ class _Pairs:
         """The mean of the log ratios, and half of its 95 % interval."""
         count = len(self.logs)
         deviation = float(np.std(self.logs, ddof=1)) if count > 1 else 0.0
-        half = NORMAL_95 * max(deviation, self._noise) / sqrt(count)
-        return float(np.mean(self.logs)), half
+        if count < _SHOW_NOISE:
+            factor, noise = NORMAL_95, max(deviation, self._noise)
+        else:
+            factor, noise = student_t(count - 1), max(deviation, _LEAST_NOISE)
+        return float(np.mean(self.logs)), factor * noise / sqrt(count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
@@ -17,6 +18,19 @@ SURE = 0.035
 no more than the machine does (`search._PAIR_NOISE`)."""
 _PARTS = 8
 """A stretch is cut into so many parts, whose rates show how much the rate of all may be wrong."""
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A batch that the training loop received."""
+
+    setting: TunedSetting
+    asked_s: float
+    delivered_s: float
+    after_pause: bool = False
+    """Whether the step before it had a pause."""
+    waits: DeviceWaits = NO_WAITS
+    """Those of the run so far, as an accelerator shows them."""
 
 
 class StretchClock:
@@ -37,28 +51,21 @@ class StretchClock:
     def batches(self) -> int:
         return len(self._cycles_s)
 
-    def batch(
-        self,
-        asked_s: float,
-        delivered_s: float,
-        after_pause: bool = False,
-        waits: DeviceWaits = NO_WAITS,
-    ) -> None:
-        """Note a batch. ``waits`` are those of the run so far, as an accelerator shows them."""
+    def batch(self, batch: Delivered) -> None:
         self._since_pause += 1
-        if after_pause:
+        if batch.after_pause:
             # half of the batches count also where pauses follow each other closely
             rested = min(self.setting.outstanding, self._since_pause // 2)
             self._skip, self._since_pause = max(self._skip, rested + 1), 0
         if self._skip:
             self._skip -= 1
         else:
-            cycle_s = delivered_s - self._last_s
+            cycle_s = batch.delivered_s - self._last_s
             self._cycles_s.append(cycle_s)
             self.seconds += cycle_s
-            self._waited_s += delivered_s - asked_s
-            self._waits = self._waits.plus(waits.since(self._last_waits))
-        self._last_s, self._last_waits = delivered_s, waits
+            self._waited_s += batch.delivered_s - batch.asked_s
+            self._waits = self._waits.plus(batch.waits.since(self._last_waits))
+        self._last_s, self._last_waits = batch.delivered_s, batch.waits
 
     def interrupt(self) -> None:
         """An epoch begins: buffers fill again."""

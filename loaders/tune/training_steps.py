@@ -55,7 +55,7 @@ class TrainingSteps:
             self._notes.clear()
             return False
         step_s, known = asked_s - begin_s, False
-        while self._notes:
+        while self._notes and self._notes[0].begin_s < asked_s:
             note = self._notes.popleft()
             with suppress_and_log(_log, "a pause counts as a part of its step"):
                 known |= note.begin_s >= begin_s and bool(note.pause_within(begin_s, asked_s))

@@ -16,7 +16,8 @@ from torch.utils.data import DataLoader, IterableDataset
 from pipeprof.errors import UsageError
 from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.loaders.instrument.inside import loader_within
-from pipeprof.loaders.instrument.wrap import live_loader, wrap
+from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.instrument.wrap import live_loader
 from pipeprof.loaders.tune.agreement import terms_of
 from pipeprof.loaders.tune.candidates import SETTINGS, Bounds, with_values
 from pipeprof.loaders.tune.proposal_process import ProposalProcess
@@ -63,7 +64,7 @@ def tune(
 
     Args:
         loader: A torch ``DataLoader`` over a map-style data set. One whose data set is of
-            `pipeprof.open_dataset` is tuned between epochs. Any other is left as it is, and
+            `pipeprof.open_dataset` is tuned between epochs. Any other is only measured, and
             `TunedLoader.tuning` says why.
         budget: The time that trials may cost, as a share of the first epoch.
         exact: Keep the random numbers that workers draw. The number of workers then stays, and
@@ -79,7 +80,8 @@ def tune(
         export_every: Seconds between two exports.
 
     Returns:
-        A stand-in that behaves as ``loader`` and adds ``tuning()``.
+        A stand-in that behaves as ``loader`` and adds ``tuning()``, and ``profile()`` of the
+        setting in use.
 
     Raises:
         UsageError: ``loader`` cannot be iterated, ``budget`` is no share, ``fixed`` names
@@ -96,13 +98,14 @@ def tune(
         same: TunedLoader = loader
         return same
     _check_arguments(loader, budget, fixed)
-    shown = live_loader(name, live, export, export_every, in_parts=True)
     within = loader_within(loader)
     tuned_loader = loader if within is None else within
-    if reason := _why_not(tuned_loader, exact):
-        if shown is not None:  # as it is, but measured
-            loader = wrap(loader, name, live=live, export=export, export_every=export_every)
-        return stand_in(loader, None, reason)
+    reason = _why_not(tuned_loader, exact)
+    shown = live_loader(name, live, export, export_every, in_parts=not reason)
+    if reason:
+        untuned = LoaderProfiler(name)
+        untuned.live = shown
+        return stand_in(loader, None, reason, untuned=untuned)
     stay = {*(fixed or ()), *(("num_workers",) if exact else ())}
     options = _Options(
         budget, exact, frozenset(stay if any_order else stay | {"in_order"}), dict(fixed or {}),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader
 
 from pipeprof.loaders.instrument.inside import hook_class, watch_rebuilds
-from pipeprof.loaders.instrument.iterator import Proxy
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.instrument.rebuilds import set_profiler
+from pipeprof.loaders.instrument.wrap import ProfiledLoader, class_like
 from pipeprof.loaders.tune.tuner import Tuner
 from pipeprof.loaders.tune.variant import setting_of
 from pipeprof.log import log_caught, suppress_and_log
@@ -35,22 +35,24 @@ def stand_in(
     tuner: Tuner | None,
     reason: str = "",
     make: Make | None = None,
+    untuned: LoaderProfiler | None = None,
 ) -> TunedLoader:
     """Return an object that behaves as ``loader``, and is tuned by ``tuner``.
 
     Args:
         loader: The loader that the script has.
         tuner: Of ``loader``, or of the DataLoader whose batches it passes on. With ``None`` the
-            loader is left as it is.
-        reason: Why it is left as it is.
+            loader is only measured.
+        reason: Why it is not tuned.
         make: Makes a tuner for the loader that a framework builds instead. Without it none is.
+        untuned: Measures a loader that is not tuned.
     """
-    names = {"__slots__": (), "__doc__": type(loader).__doc__, "_loader_class": type(loader)}
-    made: TunedLoader = object.__new__(type(type(loader).__name__, (TunedLoader,), names))
+    made: TunedLoader = object.__new__(class_like(loader, TunedLoader))
     follower = Follower(made, make)
     own = tuner if tuner is not None and tuner.loader is loader else None
-    for name, value in (("_loader", loader), ("_own", own), ("_tuner", tuner),
-                        ("_reason", reason), ("_follower", follower)):  # fmt: skip
+    for name, value in (("_loader", loader), ("_own", own), ("_tuner", tuner), ("_reason", reason),
+                        ("_follower", follower),
+                        ("_untuned", untuned or LoaderProfiler("loader"))):  # fmt: skip
         object.__setattr__(made, name, value)
     if tuner is not None:
         _close_with(made, tuner)
@@ -69,35 +71,30 @@ def _close_with(tuned: TunedLoader, tuner: Tuner) -> None:
     weakref.finalize(tuned, tuner.close).atexit = False
 
 
-class TunedLoader(Proxy):
+class TunedLoader(ProfiledLoader):
     """The stand-in that `pipeprof.tune` returns: the loader, with settings that it finds."""
 
-    __slots__ = ("_follower", "_loader", "_own", "_reason", "_tuner")
-    _own_attributes = __slots__
-    _loader: Any
+    __slots__ = ("_follower", "_own", "_reason", "_tuner", "_untuned")
+    _own_attributes = (*ProfiledLoader._own_attributes, *__slots__)
     _own: Tuner | None
     """Tunes the loader itself, if anything does."""
     _tuner: Tuner | None
     """The tuner in use: the own one, that of a loader within, or of one that was built instead."""
     _reason: str
     _follower: Follower
-    _loader_class: ClassVar[Any]
+    _untuned: LoaderProfiler
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Make another loader like the tuned one. It is tuned instead when it is iterated."""
         return cls._loader_class(*args, **kwargs)
 
     @property
-    def __init__(self) -> Any:  # type: ignore[misc]
-        """That of the tuned loader, as frameworks read the names of its arguments."""
-        return self._loader.__init__
-
-    def _wrapped_object(self) -> Any:
-        return self._loader
+    def _profiler(self) -> LoaderProfiler:  # type: ignore[override]  # it changes by itself
+        return self._untuned if self._tuner is None else self._tuner.profiler
 
     def __iter__(self) -> Iterator[Any]:
         if self._own is None:
-            return iter(self._loader)
+            return super().__iter__() if self._tuner is None else iter(self._loader)
         self._follower.used = True
         if self._tuner is not None and self._tuner is not self._own:
             self._tuner.close()
@@ -115,9 +112,8 @@ class TunedLoader(Proxy):
         object.__setattr__(self, "_reason", reason)
 
     @property
-    def profiler(self) -> LoaderProfiler | None:
-        """Measures the setting that is used now; ``None`` where the loader is left as it is."""
-        return self._tuner.profiler if self._tuner is not None else None
+    def is_tuned(self) -> bool:
+        return self._tuner is not None
 
     def tuning(self) -> Tuning:
         """Return what was tried so far, what it brought, and what stays."""
@@ -126,6 +122,13 @@ class TunedLoader(Proxy):
         loader = self._loader
         own = setting_of(loader) if isinstance(loader, DataLoader) else TunedSetting(0, None)
         return Tuning("off", own, own, own, notes=(self._reason,))
+
+    def __reduce__(self) -> Any:
+        return _same, (self._loader,)  # another process has other needs
+
+
+def _same(loader: Any) -> Any:
+    return loader
 
 
 class Follower:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,10 +19,11 @@ from pipeprof.loaders.tune.epoch import CarriedEpoch
 from pipeprof.loaders.tune.kept_workers import KeptWorkers
 from pipeprof.loaders.tune.lacking import what_is_lacking
 from pipeprof.loaders.tune.left_open import LeftOpen
-from pipeprof.loaders.tune.live_search import Delivered, Event, LiveSearch, Propose, with_candidate
+from pipeprof.loaders.tune.live_search import Event, LiveSearch, Propose, with_candidate
 from pipeprof.loaders.tune.order import EpochOrder
 from pipeprof.loaders.tune.ranks import OneRank, Ranks, RanksDisagree
 from pipeprof.loaders.tune.search import Candidate, Search
+from pipeprof.loaders.tune.stretch_clock import Delivered
 from pipeprof.loaders.tune.training_steps import TrainingSteps
 from pipeprof.loaders.tune.tuned_epoch import TunedEpoch
 from pipeprof.loaders.tune.variant import Variant
@@ -100,6 +101,11 @@ class Tuner:
         """Before the first epoch: give the figures of all settings to ``shown``."""
         self._variants.shown = shown
 
+    @property
+    def searches(self) -> bool:
+        """Whether settings are measured; it ends with the search, and begins again with drift."""
+        return self._steps is not None and self.live.wanted is not None
+
     def variant(self, setting: TunedSetting) -> Variant:
         return self._variants.of(setting)
 
@@ -163,36 +169,31 @@ class Tuner:
 
     def tuning(self) -> Tuning:
         """Return what was done so far."""
-        search, repeats = self.search, self.live.repeats
-        again = f"the loader fed less than before: {repeats} more searches" if repeats else ""
-        later = filter(None, (self.live.users_choice, again, self._kept.note))
-        return Tuning(
-            search.state,
-            self._own,
-            search.current,
-            self._first,
-            search.first.fed if search.first else None,
-            search.last.fed if search.last else None,
-            tuple(search.attempts),
-            search.lost_s,
-            (*self._notes, *self.live.notes, *later),
-        )
+        return self.live.tuning(self._own, self._first, self._notes, self._kept.note)
 
-    def delivered(self, epoch: CarriedEpoch, asked_s: float, delivered_s: float) -> None:
-        """Note a batch, and do what comes next: measure on, switch, or end the search."""
-        if self._awaits_first:
+    def delivered(self, epoch: CarriedEpoch, times: Sequence[tuple[float, float]]) -> None:
+        """Note batches, and do what comes next: measure on, switch, or end the search.
+
+        Args:
+            epoch: What delivered them, all with its current variant.
+            times: When each was asked for and delivered. The step on the last one has not begun.
+        """
+        if self._awaits_first and times:
             self._awaits_first = False
             self._kept.first_batch()
         if self._left_open.what and self._steps is not None:  # before it starts any worker
             self._give_up(f"{self._left_open.what}: {_NO_FORK}")
-        if self._steps is not None:
-            after_pause = self._training_steps.paused(asked_s)
-            used = epoch.current
-            if self._training_steps.by_length is not None:
-                used.profiler.note_pause(*self._training_steps.by_length)
-            waits = used.profiler.device_waits()
+        if self._steps is None:
+            return
+        used, steps = epoch.current, self._training_steps
+        waits = used.profiler.device_waits()
+        for asked_s, delivered_s in times:
+            after_pause = steps.paused(asked_s)
+            if steps.by_length is not None:
+                used.profiler.note_pause(*steps.by_length)
+            steps.begin(delivered_s)
             self._resume(Delivered(used.setting, asked_s, delivered_s, after_pause, waits))
-            self._training_steps.begin(self.clock.now())
+        steps.begin(self.clock.now())
 
     def _resume(self, event: Event) -> None:
         if self._steps is None:

@@ -89,6 +89,19 @@ def test_a_script_is_tuned_shown_and_exported_at_once(tmp_path):
     assert "stages/fetch/mean_s" in sent[-1]
 
 
+@pytest.mark.parametrize("option", [[], ["--tune"]])
+def test_a_loader_that_the_script_tunes_is_tuned_and_reported(tmp_path, option):
+    script = SCRIPT.replace("shuffle=True)", "shuffle=True)\nloader = pipeprof.tune(loader)")
+    write(tmp_path, {"train.py": "import pipeprof" + script})
+    done = run([*RUN, *option, "train.py"], tmp_path)
+    assert "train.py:15, tuned:" in done.stderr
+    assert "kept" in done.stderr
+    (profile,) = (tmp_path / "pipeprof-run").iterdir()
+    saved = json.loads(profile.read_bytes())
+    assert saved["config"]["num_workers"] > 0
+    assert "decode" in saved["stages"] or "fetch" in saved["stages"]
+
+
 def test_what_cannot_be_combined_is_named(tmp_path):
     write(tmp_path, {"train.py": "print(1)"})
     done = run([*RUN, "--tune", "--whole", "train.py"], tmp_path)

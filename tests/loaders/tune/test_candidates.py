@@ -83,7 +83,7 @@ def test_twice_and_half_the_workers_are_explored() -> None:
 def test_more_prefetched_batches_are_explored() -> None:
     simulated = [Candidate(TunedSetting(4, each), 80.0) for each in (8, 2, 4)]
     found = [*_explored(simulated, TunedSetting(4, 2))]
-    assert [each.setting for each in found] == [TunedSetting(4, 4)]
+    assert [each.setting for each in found] == [TunedSetting(4, 4), TunedSetting(4, 8)]
 
 
 def advised(setting: str, proposed: str, own: TunedSetting, bounds: Bounds) -> list[TunedSetting]:

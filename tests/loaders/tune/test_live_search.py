@@ -9,9 +9,10 @@ from typing import Any, cast
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.tune.agreement import Terms
 from pipeprof.loaders.tune.drift import MOST_REPEATS
-from pipeprof.loaders.tune.live_search import Delivered, LiveSearch
+from pipeprof.loaders.tune.live_search import LiveSearch
 from pipeprof.loaders.tune.ranks import OneRank
 from pipeprof.loaders.tune.search import Candidate, Search
+from pipeprof.loaders.tune.stretch_clock import Delivered
 from pipeprof.loaders.tune.training_steps import TrainingSteps
 from pipeprof.model import Recording, TunedSetting
 

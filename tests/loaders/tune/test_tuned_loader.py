@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import pickle
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +87,31 @@ def test_what_is_built_instead_and_cannot_be_tuned_is_left_as_it_is_and_said_to_
     assert [each.tolist() for each in prepared(tuned, dataset=stream)] == [[*range(8)]]
     assert tuned.tuning().state == "off"
     assert "its data set is iterable" in tuned.tuning().notes[0]
+
+
+def test_it_has_the_profile_of_the_setting_in_use() -> None:
+    tuned = pipeprof.tune(loader_of())
+    assert pipeprof.wrap(tuned) is tuned, "so it is not measured twice"
+    assert samples(tuned) == ALL
+    profile = tuned.profile()
+    assert profile.config.num_workers == tuned.tuning().chosen.num_workers
+    assert profile.measured_batches > 0
+    assert "fetch" in profile.stages
+
+
+def test_a_loader_that_is_not_tuned_is_measured_all_the_same() -> None:
+    left_alone = pipeprof.tune(DataLoader(Slow(800), 8, num_workers=1), exact=True, name="valid")
+    rows = pipeprof.tune([1, 2, 3] * 10, name="rows")
+    for loader, batches in ((left_alone, 100), (rows, 30)):
+        assert len(list(loader)) == batches
+        assert loader.profile().throughput.batches_per_s > 0
+    assert rows.profile().name == "rows"
+    assert "list is not a torch DataLoader" in str(rows.tuning())
+
+
+def test_a_copy_in_another_process_is_the_loader_itself() -> None:
+    copied = pickle.loads(pickle.dumps(pipeprof.tune(loader_of())))
+    assert type(copied) is DataLoader
 
 
 def test_a_framework_may_inspect_it_and_make_another_of_its_type() -> None:
