@@ -13,6 +13,7 @@ than the fastest of a grid of workers and prefetching, in alternate runs of the 
 as the chosen setting is. The grid has no setting without workers, unless the own one has none:
 tuning never lets a data set run in the training process. How much faster that would be is printed.
 The own setting, and the plain advice of as many workers as cores, are compared in the same way.
+*Control* is the best setting against itself: more than 3 % behind, it is by the machine alone.
 *Lost* is the cost of the search, as `Tuning` reports it, as a share of the epoch. Seeds come from
 the clock; ``--seed`` repeats those of a run.
 """
@@ -54,6 +55,8 @@ BEHIND, GOOD = 0.03, 0.85
 """The first bar: so many choices are at most so far behind the best."""
 WORST = -0.02
 """The second bar: no whole run is slower than the own setting by more."""
+_PAIRS = 4
+"""Runs of each of two settings that are compared."""
 _WIDER_99 = 2.58 / 1.96
 """How much wider an interval of 99 % is than one of 95 %, of a normal distribution."""
 
@@ -72,6 +75,8 @@ class Tuned:
     own_behind: float
     plain_behind: float
     """The same for the own setting, and for as many workers as cores."""
+    control: float
+    """The same for the best setting, run again."""
     epoch_s: float
     inline: float
     """How much faster no workers are than ``best``."""
@@ -143,8 +148,8 @@ def tune_one(spec: LoaderSpec, around: Surroundings, options: argparse.Namespace
         for each in dict.fromkeys((chosen, own, plain))
     }
     return Tuned(
-        spec, tuning, gains, behind[chosen], best, behind[own], behind[plain], epoch_s,
-        inline / rates[best] - 1,
+        spec, tuning, gains, behind[chosen], best, behind[own], behind[plain],
+        compared(spec, best, best, around, turns), epoch_s, inline / rates[best] - 1,
     )  # fmt: skip
 
 
@@ -171,22 +176,25 @@ def steady(
 
 
 def paired(
-    spec: LoaderSpec,
-    one: Setting,
-    best: Setting,
-    around: Surroundings,
-    turns: Iterator[int],
-    pairs: int = 4,
+    spec: LoaderSpec, one: Setting, best: Setting, around: Surroundings, turns: Iterator[int]
 ) -> float:
-    """Return by how much ``one`` is slower than ``best``, in the middle of alternate runs."""
+    """Return by how much ``one`` is slower than ``best``."""
     if one == best or (not one.num_workers and not best.num_workers):
         return 0.0
+    return compared(spec, one, best, around, turns)
+
+
+def compared(
+    spec: LoaderSpec, one: Setting, other: Setting, around: Surroundings, turns: Iterator[int]
+) -> float:
+    """Return by how much ``one`` is slower than ``other``, in the middle of alternate runs."""
     found = []
-    for pair in range(pairs):
+    for pair in range(_PAIRS):
         turn = next(turns)
-        order = (one, best) if pair % 2 else (best, one)
-        rates = {each: steady(spec, each, around, turn, 2.0) for each in order}
-        found.append(rates[best] / rates[one] - 1)
+        rates = {}
+        for is_other in (False, True) if pair % 2 else (True, False):
+            rates[is_other] = steady(spec, other if is_other else one, around, turn, 2.0)
+        found.append(rates[True] / rates[False] - 1)
     return float(np.median(found))
 
 
@@ -208,7 +216,8 @@ def print_one(one: Tuned) -> None:
     print(
         f"{one.spec}\n    whole run {one.gain:+.1%} ({one.interval[0]:+.1%} to "
         f"{one.interval[1]:+.1%}, {len(one.gains)} turns); "
-        f"behind {one.behind:+.1%}, own {one.own_behind:+.1%}, plain {one.plain_behind:+.1%}; "
+        f"behind {one.behind:+.1%}, own {one.own_behind:+.1%}, plain {one.plain_behind:+.1%}, "
+        f"control {one.control:+.1%}; "
         f"{label(tuning.own)} → {label(tuning.chosen)}, best "
         f"{one.best.num_workers}×{one.best.prefetch_factor}; {tuning.state}, lost "
         f"{tuning.lost_s / one.epoch_s:.1%}; tried {tried or 'nothing'}; no workers "
@@ -229,7 +238,7 @@ def label(setting: TunedSetting) -> str:
 def print_summary(tuned: Sequence[Tuned]) -> None:
     good = {
         name: float(np.mean([getattr(one, name) <= BEHIND for one in tuned]))
-        for name in ("behind", "own_behind", "plain_behind")
+        for name in ("behind", "own_behind", "plain_behind", "control")
     }
     behind = np.array([one.behind for one in tuned])
     gains = np.array([one.gain for one in tuned])
@@ -243,7 +252,8 @@ def print_summary(tuned: Sequence[Tuned]) -> None:
         f"{len(tuned)} loaders: chosen within 3 % of the best {percent(good['behind'])} "
         f"[bar 85 %: {'met' if good['behind'] >= GOOD else 'MISSED'}], "
         f"median {np.median(behind):+.1%}, worst {behind.max():+.1%}; own settings "
-        f"{percent(good['own_behind'])}; as many workers as cores {percent(good['plain_behind'])}"
+        f"{percent(good['own_behind'])}; as many workers as cores {percent(good['plain_behind'])}; "
+        f"control {percent(good['control'])}"
     )
     print(
         f"whole run against the own setting: median {np.median(gains):+.1%}, "

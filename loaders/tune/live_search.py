@@ -30,7 +30,7 @@ from pipeprof.loaders.tune.stretch_clock import (
     StretchClock,
 )
 from pipeprof.log import log_caught
-from pipeprof.model import Recording, TunedSetting, Tuning
+from pipeprof.model import Recording, TunedSetting
 
 _log = logging.getLogger(__name__)
 
@@ -121,25 +121,13 @@ class LiveSearch:
             # the profiler of new workers knows no batches from before
             self._training.renew(self.search.current)
 
-    def tuning(
-        self, own: TunedSetting, first: TunedSetting, notes: Sequence[str], last_note: str
-    ) -> Tuning:
-        """Return what was done so far. ``own`` is the user's setting, ``first`` the one in use at
-        first; ``notes`` and ``last_note`` are those of the training."""
-        search, repeats = self.search, self.repeats
-        again = f"the loader fed less than before: {repeats} more searches" if repeats else ""
-        later = filter(None, (self.users_choice, again, last_note))
-        return Tuning(
-            search.state,
-            own,
-            search.current,
-            first,
-            search.first.fed if search.first else None,
-            search.last.fed if search.last else None,
-            tuple(search.attempts),
-            search.lost_s,
-            (*notes, *self.notes, *later),
-        )
+    @property
+    def epoch_s(self) -> float:
+        """How long an epoch takes with the first setting; 0 until that is known."""
+        first = self.search.first
+        if first is None:
+            return 0.0
+        return (self.epoch_batches or 10 * first.batches) / first.fed.batches_per_s
 
     def _search(self) -> Generator[None, Event, None]:
         steps = self.search.run()

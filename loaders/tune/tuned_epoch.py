@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.loaders.tune.epoch import CarriedEpoch
+from pipeprof.loaders.tune.ranks import OneRank
 from pipeprof.log import log_caught
 from pipeprof.measure.finalizer import finalizer
 
@@ -15,9 +17,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-_LOOK_EVERY_S, _LOOK_AFTERWARDS_S = 0.1, 1.0
-"""Seconds between two looks at what was delivered, while the search lasts and after it. Training
-drives our code out of the caches, so that a look at many batches costs hardly more than at one."""
+_LOOK_S, _LOOK_WITH_RANKS_S, _LOOK_AFTERWARDS_S = 0.1, 0.02, 1.0
+"""Seconds between two looks at what was delivered: during a search, alone and with other ranks, and
+after it. Training drives our code out of the caches, so that a look at many batches costs hardly
+more than at one."""
 _MOST_NOTES = 4096
 """Most batches between two looks."""
 
@@ -48,14 +51,14 @@ class TunedEpoch:
                 batch = next(carried)
                 break
             except StopIteration:
-                self._end()
+                self._end(self._times)
                 raise
             except Exception as error:
-                self._look(carried)
                 if not self._tuner.failed(carried, error):
                     if not carried.current.lost_worker:
                         carried.skip()
                     raise
+                self._times.clear()  # of a setting that is not used any more
                 log_caught(_log, error, "a setting is not used further")
         delivered_s = self._now()
         self._times.append((asked_s, delivered_s))
@@ -64,17 +67,23 @@ class TunedEpoch:
         return batch
 
     def _look(self, carried: CarriedEpoch) -> None:
-        """Let the tuner decide what comes next. During a switch it looks at each batch."""
+        """Let the tuner decide what comes next."""
         times, self._times = self._times, []
         self._tuner.delivered(carried, times)
-        wait_s = _LOOK_EVERY_S if self._tuner.searches else _LOOK_AFTERWARDS_S
-        self._next_look_s = 0.0 if carried.switching else self._now() + wait_s
+        self._next_look_s = self._now() + self._pause_s(carried)
 
-    def _end(self) -> None:
-        if self._carried is not None:
-            self._look(self._carried)
-            self._carried = None
-            self._tuner.end()
+    def _pause_s(self, carried: CarriedEpoch) -> float:
+        """Return in how many seconds to look again."""
+        if carried.switching:
+            return 0.0
+        if not self._tuner.searches:
+            return _LOOK_AFTERWARDS_S
+        return _LOOK_S if isinstance(self._tuner.live.ranks, OneRank) else _LOOK_WITH_RANKS_S
+
+    def _end(self, times: Sequence[tuple[float, float]] = ()) -> None:
+        carried, self._carried = self._carried, None
+        if carried is not None:
+            self._tuner.end(carried, times)
 
     @finalizer
     def __del__(self) -> None:

@@ -67,7 +67,6 @@ class Tuner:
         self.within_epochs = within_epochs
         self._notes = notes
         self._keep = keep
-        self._budget = budget
         self._order = EpochOrder(loader)
         self._seeds = torch.Generator()
         """Of the workers that start next."""
@@ -80,7 +79,7 @@ class Tuner:
         self._left_open = LeftOpen.by(loader)
         self._failures: dict[TunedSetting, str] = {}
         """Why a setting cannot be used."""
-        self.search = Search(terms.first, self._budget_s)
+        self.search = Search(terms.first, lambda: budget * self.live.epoch_s)
         if self._first != own:  # what an earlier run chose must still be better than that
             propose = with_candidate(Candidate(own), propose)
         self.live = LiveSearch(self.search, self, propose, find_ranks, terms)
@@ -149,9 +148,11 @@ class Tuner:
             self._variants.shown.begin_epoch(known_length(self.loader))
         return CarriedEpoch(current, self._left_open)
 
-    def end(self) -> None:
-        """End the workers, as those of the user's loader do at the end of an epoch."""
-        self._open = self._carried = _none
+    def end(self, epoch: CarriedEpoch, times: Sequence[tuple[float, float]]) -> None:
+        """End the workers, as those of the user's loader do at the end of an epoch. The last
+        batches of the ``epoch`` were delivered at these ``times``, as for `delivered`."""
+        self._open = self._carried = _none  # so they lead to no switch
+        self.delivered(epoch, times)
         current = self._variants.known(self.search.current)
         stays = self._kept.end(self._started is not None and self._started is current)
         stays = (stays or self.loader.persistent_workers) and not self._closed
@@ -169,7 +170,15 @@ class Tuner:
 
     def tuning(self) -> Tuning:
         """Return what was done so far."""
-        return self.live.tuning(self._own, self._first, self._notes, self._kept.note)
+        search, repeats = self.search, self.live.repeats
+        again = f"the loader fed less than before: {repeats} more searches" if repeats else ""
+        later = filter(None, (self.live.users_choice, again, self._kept.note))
+        return Tuning(
+            search.state, self._own, search.current, self._first,
+            search.first.fed if search.first else None,
+            search.last.fed if search.last else None,
+            tuple(search.attempts), search.lost_s, (*self._notes, *self.live.notes, *later),
+        )  # fmt: skip
 
     def delivered(self, epoch: CarriedEpoch, times: Sequence[tuple[float, float]]) -> None:
         """Note batches, and do what comes next: measure on, switch, or end the search.
@@ -296,13 +305,6 @@ class Tuner:
     def _next_seeds(self) -> torch.Generator:
         seed = int(torch.empty((), dtype=torch.int64).random_(generator=self._seeds))
         return torch.Generator().manual_seed(seed)
-
-    def _budget_s(self) -> float:
-        first = self.search.first
-        if first is None:
-            return 0.0
-        batches = self.live.epoch_batches or 10 * first.batches
-        return self._budget * batches / first.fed.batches_per_s
 
 
 def _none() -> None:

@@ -38,6 +38,19 @@ def test_a_named_pause_is_one_and_brief_logging_is_none() -> None:
     assert not loop.step(0.012, named_s=0.002)
 
 
+def test_steps_may_be_looked_at_when_the_next_ones_have_ended() -> None:
+    loop = Loop()
+    loop.ordinary()
+    first_s = loop.now_s
+    second_s, third_s = first_s + 0.01, first_s + 0.07
+    kind = PauseKind("validation", "named")
+    loop.steps.add_note(NamedInterval(second_s + 0.01, third_s, kind))
+    loop.steps.begin(first_s)
+    assert not loop.steps.paused(second_s)
+    loop.steps.begin(second_s)
+    assert loop.steps.paused(third_s)
+
+
 def test_a_pause_without_a_name_must_be_long_and_rare() -> None:
     loop = Loop()
     loop.ordinary()
