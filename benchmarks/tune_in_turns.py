@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any
 
 import pipeprof
+from pipeprof.loaders.tune.tuned_epoch import TunedEpoch
 from pipeprof.measure.accelerator import EmulatedAccelerator
 
 TURN_S = 3.0
@@ -40,9 +41,10 @@ class Epoch:
 
     @property
     def buffered(self) -> int:
-        """Batches that its workers fetch while it waits."""
-        if hasattr(self.loader, "tuning"):
-            return int(self.loader.tuning().chosen.outstanding)
+        """Batches that its workers fetch while it waits, of the setting that is in use then."""
+        if isinstance(self.batches, TunedEpoch):
+            carried = self.batches._carried
+            return int(carried.current.setting.outstanding) if carried is not None else 0
         return int(self.loader.num_workers * (self.loader.prefetch_factor or 0))
 
     def turn(self, accelerator: EmulatedAccelerator) -> float | None:
