@@ -184,7 +184,7 @@ class Session:
             def hooked_iter(loader: TunedLoader) -> Any:
                 if loader.is_tuned and self._is_measured_here():
                     with suppress_and_log(_log, "a loader that the script tunes is not reported"):
-                        name = self._names.first_of(loader._loader)
+                        name = self._names.of(loader._loader)  # as `_iterate` names it
                         self._names.iterated(name)
                         self._tuned.add(name, loader, self._shown)
                 return original(loader)

@@ -17,8 +17,6 @@ SETTINGS = tuple(each.name for each in fields(TunedSetting))
 
 _MOST_QUEUED, _LARGEST_REQUEST, _LARGEST_BLOCK = 32, 2**23, 2**26
 """Beyond these, neither more requests at a time nor larger ones are tried. Sizes in bytes."""
-
-
 _DEEPER = 2
 """So many settings with more prefetched batches are explored."""
 

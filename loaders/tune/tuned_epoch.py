@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-
 _LOOK_S, _LOOK_WITH_RANKS_S, _LOOK_AFTERWARDS_S = 0.1, 0.02, 1.0
 """Seconds between two looks at what was delivered: during a search, alone and with other ranks, and
 after it. Training drives our code out of the caches, so that a look at many batches costs hardly

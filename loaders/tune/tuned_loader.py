@@ -113,6 +113,7 @@ class TunedLoader(ProfiledLoader):
 
     @property
     def is_tuned(self) -> bool:
+        """Whether it is tuned; otherwise `tuning` says why not."""
         return self._tuner is not None
 
     def tuning(self) -> Tuning:

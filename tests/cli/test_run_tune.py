@@ -99,7 +99,8 @@ def test_a_loader_that_the_script_tunes_is_tuned_and_reported(tmp_path, option):
     (profile,) = (tmp_path / "pipeprof-run").iterdir()
     saved = json.loads(profile.read_bytes())
     assert saved["config"]["num_workers"] > 0
-    assert "decode" in saved["stages"] or "fetch" in saved["stages"]
+    assert "fetch" in saved["stages"]
+    assert done.stderr.count("train.py:15, tuned:") == 1
 
 
 def test_what_cannot_be_combined_is_named(tmp_path):
