@@ -56,9 +56,9 @@ class TunedTraining(Protocol):
     within_epochs: bool
     """Whether settings may change within an epoch, or between epochs only."""
 
-    def use(self, setting: TunedSetting) -> float:
+    def use(self, setting: TunedSetting) -> None:
         """Switch to ``setting`` as soon as its workers are ready. Called after each batch until it
-        is in use. Returns the seconds that this took; raises what starting a process raises."""
+        is in use. Raises what starting a process raises."""
 
     def in_use(self, setting: TunedSetting) -> bool: ...
 
@@ -143,54 +143,58 @@ class LiveSearch:
     def _measured(self, setting: TunedSetting) -> Generator[None, Event, MeasuredStretch]:
         """Measure a stretch with ``setting`` in all ranks."""
         self.wanted = setting
-        error, lost_s = yield from self._switched(setting)
+        clock = StretchClock(setting, self._least_s())
+        error = yield from self._switched(setting, clock)
         error = yield from self.ranks.agree(error, first_error)
-        stretch = MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error=error)
+        stretch = _failed(setting, error)
         if error is None:
-            stretch = yield from self._stretch(setting, lost_s)
+            stretch = yield from self._stretch(clock)
         agreed: tuple[int, MeasuredStretch] = yield from self.ranks.agree(stretch, slowest)
         self._slowest, stretch = agreed
         return stretch
 
-    def _switched(self, setting: TunedSetting) -> Generator[None, Event, tuple[str | None, float]]:
-        """Wait until ``setting`` is used. Returns why it cannot be, and the seconds it cost."""
-        lost_s = 0.0
+    def _switched(
+        self, setting: TunedSetting, clock: StretchClock
+    ) -> Generator[None, Event, str | None]:
+        """Wait until ``setting`` is used. Returns why it cannot be."""
         training = self._training
         while not training.in_use(setting):
             if reason := training.why_failed(setting):
-                return reason, lost_s
+                return reason
             event = yield
-            if event is None or training.in_use(setting) or not training.within_epochs:
-                continue
-            try:
-                lost_s += training.use(setting)
-            except Exception as error:
-                log_caught(_log, error, f"{setting} is not tried")
-                return _in_short(error), lost_s
-        return None, lost_s
+            if event is None:
+                clock.interrupt()
+            elif training.within_epochs:
+                clock.batch(event)
+                if training.in_use(setting):
+                    continue
+                try:
+                    training.use(setting)
+                except Exception as error:
+                    log_caught(_log, error, f"{setting} is not tried")
+                    return _in_short(error)
+        return None
 
-    def _stretch(
-        self, setting: TunedSetting, lost_s: float
-    ) -> Generator[None, Event, MeasuredStretch]:
-        clock = StretchClock(setting, self._least_s())
+    def _stretch(self, clock: StretchClock) -> Generator[None, Event, MeasuredStretch]:
+        setting = clock.setting
         while True:
             event = yield
             if event is None:
                 if clock.batches and not self._training.within_epochs:
                     break
-                error, more_s = yield from self._switched(setting)  # in the next epoch
-                lost_s += more_s
+                clock.interrupt()
+                error = yield from self._switched(setting, clock)  # in the next epoch
                 if error is not None:
-                    return MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error=error)
+                    return _failed(setting, error)
                 clock.interrupt()
             elif event.setting != setting:
                 error = self._training.why_failed(setting) or "another setting took its place"
-                return MeasuredStretch(setting, 0, 0.0, 0.0, lost_s, error=error)
+                return _failed(setting, error)
             else:
                 clock.batch(event)
                 if self._training.within_epochs and self._is_enough(clock):
                     break
-        return clock.stretch(lost_s)
+        return clock.stretch()
 
     def _is_enough(self, clock: StretchClock) -> bool:
         if not clock.batches:
@@ -274,6 +278,10 @@ def _next(steps: Generator[Step, Answer, None], answer: Answer | None) -> Step |
         return next(steps) if answer is None else steps.send(answer)
     except StopIteration:
         return None
+
+
+def _failed(setting: TunedSetting, error: str | None) -> MeasuredStretch:
+    return MeasuredStretch(setting, 0, 0.0, 0.0, error=error)
 
 
 def _in_short(error: Exception) -> str:

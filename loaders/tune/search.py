@@ -8,7 +8,7 @@ code.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, hypot, log, sqrt
 
 import numpy as np
@@ -27,8 +27,9 @@ chance."""
 _MOST_PAIRS = 20
 _WORTH_KEEPING = 0.01
 """Least gain of a setting that is kept. One below `EQUALLY_FAST` must be clear."""
-_NOT_FOR_EXPLORING = 2 / 3
-"""Share of the budget that is left to settings which are predicted to be faster."""
+_AT_RISK = 0.3
+"""Share of the budget that may be lost before anything faster was found. What was found pays for
+the rest."""
 _CLEAR = (3.0, 2.0, 1.5)
 """After one, two and more pairs: a gain is clear if it is so many times the half-width of its
 interval. To look after each pair would otherwise find a gain by chance."""
@@ -43,8 +44,10 @@ class MeasuredStretch:
     seconds: float
     waited_s: float
     """Of ``seconds``, what the training loop waited for batches."""
-    lost_s: float = 0.0
-    """What starting workers and switching took before it."""
+    switching: int = 0
+    """Batches that were delivered before, while its workers started and filled their buffers."""
+    switching_s: float = 0.0
+    """The seconds of these batches."""
     rate_error: float = 0.0
     """Standard error of the rate, as a share of it."""
     error: str | None = None
@@ -113,59 +116,69 @@ class Search:
     state: TuningState = "searching"
     _spent_before_s: float = 0.0
     """What former runs of this search lost."""
+    _speedup: float = 1.0
+    """Of the present setting, against the one before the search."""
+    _gained_s: float = 0.0
+    """What that saved in the stretches of the present setting."""
 
     @property
     def budget_left_s(self) -> float:
-        return self.budget_s() - (self.lost_s - self._spent_before_s)
+        budget_s = self.budget_s()
+        allowed_s = min(budget_s, _AT_RISK * budget_s + self._gained_s)
+        return allowed_s - (self.lost_s - self._spent_before_s)
 
     def run(self) -> Generator[Step, Answer, None]:
         """Ask for measurements, until the present setting feeds the accelerator, nothing else is
         expected to be faster, or the budget is spent."""
         self.state, self._spent_before_s = "searching", self.lost_s
-        own = yield from _measured(self.current)
+        self._speedup, self._gained_s = 1.0, 0.0
+        own = yield from self._measured_current()
         self.first, self.last = self.first or own, own
         tried, trust = {self.current}, 1.0
         proposed: Sequence[Candidate] | None = None
         while own.fed.starved_fraction > self.threshold:
             if proposed is None:
                 proposed = yield from _proposed(self.current)
-            may_explore = self.budget_left_s > _NOT_FOR_EXPLORING * self.budget_s()
             left = [
                 each
                 for each in proposed
-                if each.setting not in tried and (may_explore or not each.explores)
-                and _is_promising(each, own, trust)
-            ]  # fmt: skip
-            if not left:
-                self.state = "best"
-                return
-            if self.budget_left_s <= 0:
-                self.state = "budget"
+                if each.setting not in tried and _is_promising(each, own, trust)
+            ]
+            if not left or self.budget_left_s <= 0:
+                self.state = "best" if all(each.explores for each in left) else "budget"
                 return
             tried.add(left[0].setting)
             attempt = yield from self._try(left[0], own)
             self.attempts.append(attempt)
             if attempt.kept:
                 self.current, proposed = attempt.setting, None
+                self._speedup *= attempt.ratio or 1.0
             elif attempt.interval and attempt.predicted:
                 # what was predicted too fast once is likely to be so again
                 trust = min(trust, attempt.interval[1] / attempt.predicted)
-            own = yield from _measured(self.current)
+            own = yield from self._measured_current()
+            self.lost_s += max(0.0, own.switching_s - own.switching / own.fed.batches_per_s)
             self.last = own
         self.state = "fed"
+
+    def _measured_current(self) -> Generator[Step, Answer, MeasuredStretch]:
+        own = yield from _measured(self.current)
+        self._gained_s += own.seconds * (self._speedup - 1)
+        return own
 
     def _try(
         self, candidate: Candidate, own: MeasuredStretch
     ) -> Generator[Step, Answer, TriedSetting]:
         """Pairs of stretches, A B B A A B …, until they decide."""
         setting, pairs, lost_before_s = candidate.setting, _Pairs(), self.lost_s
+        own = replace(own, switching=0, switching_s=0.0)  # counted already
         predicted = candidate.gain(own)
         for pair in range(_MOST_PAIRS):
             if pair % 2:
                 other = yield from _measured(setting)
-                own = yield from _measured(self.current)
+                own = yield from self._measured_current()
             else:
-                own = own if not pair else (yield from _measured(self.current))
+                own = own if not pair else (yield from self._measured_current())
                 other = yield from _measured(setting)
             if other.error is not None:
                 return TriedSetting(setting, self.current, predicted=predicted, error=other.error)
@@ -218,23 +231,23 @@ class _Pairs:
         """Log ratios of their rates."""
         self._noise = _PAIR_NOISE
         """Least standard deviation of a log ratio."""
-        self._own, self._other = np.zeros(3), np.zeros(3)
-        """Batches, seconds, and seconds that switching took."""
+        self._own, self._other, self._switching = np.zeros(2), np.zeros(2), np.zeros(2)
+        """Batches and seconds; those of switching are in neither of the others."""
 
     def add(self, other: MeasuredStretch, own: MeasuredStretch) -> None:
         self.logs.append(log(other.fed.batches_per_s / own.fed.batches_per_s))
         self._noise = max(self._noise, hypot(own.rate_error, other.rate_error))
         for sums, each in ((self._own, own), (self._other, other)):
-            sums += (each.batches, each.seconds, each.lost_s)
+            sums += (each.batches, each.seconds)
+            self._switching += (each.switching, each.switching_s)
 
     @property
     def lost_s(self) -> float:
-        """Seconds that switching took, and that the other setting took beyond what its batches
-        would have taken with the present one. All stretches count together: those that are slower
-        by chance make up for those that are faster."""
-        (batches, own_s, to_own_s), (others, other_s, to_other_s) = self._own, self._other
-        slower_s = max(0.0, other_s - others * own_s / batches)
-        return float(to_own_s + to_other_s + slower_s)
+        """Seconds that the batches of switching and of the other setting took beyond what the
+        present one takes for as many. All stretches count together: those that are slower by chance
+        make up for those that are faster."""
+        (batches, own_s), (others, seconds) = self._own, self._other + self._switching
+        return float(max(0.0, seconds - others * own_s / batches))
 
     def mean_and_half(self) -> tuple[float, float]:
         """The mean of the log ratios, and half of its 95 % interval."""

@@ -34,18 +34,23 @@ class Delivered:
 
 
 class StretchClock:
-    """Batches of one setting under the clock. Those that fill its buffers are left out, and those
-    that a pause filled them with."""
+    """Batches of one setting under the clock. Those of switching to it are counted apart: while its
+    workers start, and while they fill their buffers. Those that an epoch or a pause begins with
+    are left out."""
 
     def __init__(self, setting: TunedSetting, least_s: float = LEAST_S) -> None:
         self.setting = setting
         self._least_s = least_s
-        self._skip = setting.outstanding + 1
+        self._filling = setting.outstanding + 1
+        """Batches until the buffers of the setting are full."""
+        self._resting = 1
+        """Batches until those are over whose time says nothing."""
         self._since_pause = 0
         self._last_s = 0.0
         self._cycles_s: list[float] = []
         self._waits = self._last_waits = NO_WAITS
         self.seconds, self._waited_s = 0.0, 0.0
+        self._switching, self._switching_s = 0, 0.0
 
     @property
     def batches(self) -> int:
@@ -55,32 +60,38 @@ class StretchClock:
         self._since_pause += 1
         if batch.after_pause:
             # half of the batches count also where pauses follow each other closely
-            rested = min(self.setting.outstanding, self._since_pause // 2)
-            self._skip, self._since_pause = max(self._skip, rested + 1), 0
-        if self._skip:
-            self._skip -= 1
+            rested = min(batch.setting.outstanding, self._since_pause // 2)
+            self._resting, self._since_pause = max(self._resting, rested + 1), 0
+        cycle_s = batch.delivered_s - self._last_s
+        if self._resting:
+            self._resting -= 1
+        elif self._filling:
+            self._switching += 1
+            self._switching_s += cycle_s
         else:
-            cycle_s = batch.delivered_s - self._last_s
             self._cycles_s.append(cycle_s)
             self.seconds += cycle_s
             self._waited_s += batch.delivered_s - batch.asked_s
             self._waits = self._waits.plus(batch.waits.since(self._last_waits))
+        if self._filling and batch.setting == self.setting:
+            self._filling -= 1
         self._last_s, self._last_waits = batch.delivered_s, batch.waits
 
     def interrupt(self) -> None:
         """An epoch begins: buffers fill again."""
-        self._skip = self.setting.outstanding + 1
+        self._resting = self.setting.outstanding + 1
 
     @property
     def long_enough(self) -> bool:
         return self.batches >= LEAST_BATCHES and self.seconds >= self._least_s
 
-    def stretch(self, lost_s: float = 0.0) -> MeasuredStretch:
+    def stretch(self) -> MeasuredStretch:
         known = self._waits if self._waits.known_s > 0 else self._last_waits
         waited_s = self._waited_s * known.stalled_share
         return MeasuredStretch(
-            self.setting, self.batches, self.seconds, waited_s, lost_s, self.rate_error()
-        )
+            self.setting, self.batches, self.seconds, waited_s,
+            self._switching, self._switching_s, self.rate_error(),
+        )  # fmt: skip
 
     def rate_error(self) -> float:
         """Return the standard error of the mean cycle, as a share of it, by the method of batch

@@ -256,11 +256,11 @@ class Tuner:
         carried = self._carried()
         return carried is not None and carried.current is self._variants.known(setting)
 
-    def use(self, setting: TunedSetting) -> float:
+    def use(self, setting: TunedSetting) -> None:
         epoch = self._carried()
         if epoch is None or epoch.switching:
-            return 0.0
-        begun_s, variant = self.clock.now(), self.variant(setting)
+            return
+        variant = self.variant(setting)
         try:
             if not variant.running:
                 # if memory gets short, the kernel may kill a worker of either
@@ -273,7 +273,6 @@ class Tuner:
         except Exception:
             variant.end()
             raise
-        return self.clock.now() - begun_s
 
     def renew(self, setting: TunedSetting) -> None:
         self._variants.renew(setting)

@@ -127,7 +127,7 @@ class Tuning:
     """With the chosen one, measured last."""
     tried: tuple[TriedSetting, ...] = ()
     lost_s: float = 0.0
-    """Seconds that the search cost: slower trials, and starting workers."""
+    """Seconds that the search cost: what the batches of trials and of switching took longer."""
     notes: tuple[str, ...] = ()
     """What was left alone, and why."""
 

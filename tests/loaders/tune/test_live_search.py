@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
+import pytest
+
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
 from pipeprof.loaders.tune.agreement import Terms
 from pipeprof.loaders.tune.drift import MOST_REPEATS
@@ -48,11 +50,11 @@ class Training:
     ) -> Callable[[], Sequence[Candidate] | None]:
         return lambda: [*self.users_choice, *map(Candidate, self._candidates)]
 
-    def use(self, setting: TunedSetting) -> float:
+    def use(self, setting: TunedSetting) -> None:
         if setting in self.failing:
             raise OSError(12, "Cannot allocate memory")
         self.setting = setting
-        return 0.25
+        self._now_s += 0.25
 
     def in_use(self, setting: TunedSetting) -> bool:
         return self.setting == setting
@@ -90,15 +92,24 @@ class Training:
             self._training_steps.begin(self._now_s)
 
 
-def test_the_faster_setting_is_kept_and_its_start_counts_as_lost() -> None:
+def test_the_faster_setting_is_kept() -> None:
     training = Training(TWO)
     training.batch_s[TWO] = 0.015
     training.run(400)
     (tried,) = training.search.attempts
     assert tried.kept
     assert round(tried.ratio or 0, 3) == 2.0
-    assert training.search.lost_s >= 0.25
     assert training.events == ["best"]
+
+
+def test_each_switch_counts_as_lost() -> None:
+    training = Training(TWO)
+    training.run(400)
+    (tried,) = training.search.attempts
+    assert not tried.kept
+    # to the other setting and back, for every two pairs of stretches
+    switches = 2 * (tried.pairs // 2 + tried.pairs % 2)
+    assert training.search.lost_s == pytest.approx(0.25 * switches)
 
 
 def test_what_only_the_user_can_choose_is_said_and_not_tried() -> None:

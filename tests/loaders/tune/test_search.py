@@ -118,6 +118,36 @@ def test_what_is_slower_is_not_kept_and_its_loss_is_counted() -> None:
     assert search.lost_s == pytest.approx(50 * (0.025 - 0.0125), rel=0.2)
 
 
+def test_what_switching_takes_longer_counts_as_lost() -> None:
+    class SlowToSwitch(Machine):
+        def run(self, setting: TunedSetting) -> MeasuredStretch:
+            batch_s = self.batch_s(workers(2))
+            return replace(super().run(setting), switching=4, switching_s=4 * batch_s + 0.5)
+
+    search = searched(SlowToSwitch(noise=0.0), workers(2), lambda _: [Candidate(workers(1))])
+    (tried,) = search.attempts
+    assert tried.pairs == 1
+    assert search.lost_s == pytest.approx(50 * (0.025 - 0.0125) + 2 * 0.5)
+
+
+def test_what_was_found_pays_for_further_trials() -> None:
+    """A trial of one worker takes 0.6 s longer, one of three saves 0.1 s in each stretch."""
+    slower = [Candidate(TunedSetting(1, prefetched)) for prefetched in (2, 4, 8)]
+    in_vain = searched(Machine(noise=0.0), workers(2), lambda _: slower, budget_s=2.0)
+    assert (in_vain.state, len(in_vain.attempts)) == ("budget", 1)
+
+    def faster_first(setting: TunedSetting) -> Sequence[Candidate]:
+        return [Candidate(TunedSetting(4, 2)), *slower]
+
+    class StillStarved(Machine):
+        def batch_s(self, setting: TunedSetting) -> float:
+            return 0.1 / (1 + setting.num_workers)
+
+    paid = searched(StillStarved(noise=0.0), workers(2), faster_first, budget_s=2.0)
+    assert len(paid.attempts) > 2
+    assert paid.lost_s < 2.0 + 50 * 0.05, "the last trial ends at the end of its stretch"
+
+
 def test_a_setting_that_fails_is_reported_and_not_tried_again() -> None:
     search = searched(Machine(), workers(1), lambda _: [Candidate(workers(8))])
     (attempt,) = search.attempts

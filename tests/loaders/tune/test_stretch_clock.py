@@ -39,6 +39,24 @@ def test_batches_that_fill_the_buffers_do_not_count() -> None:
     assert round(stretch.fed.starved_fraction, 6) == 0.4
 
 
+def test_batches_of_switching_are_counted_apart() -> None:
+    """Those of the former setting, and those that fill the buffers. The first one's time is not
+    known."""
+    clock = StretchClock(TWO)
+    former = TunedSetting(1, 2)
+    for number in range(4):
+        clock.batch(Delivered(former, number, number))
+    clock.batch(Delivered(former, 60.0, 60.0, after_pause=True))
+    clock.batch(Delivered(former, 61.0, 61.0))  # fetched during the pause
+    clock.batch(Delivered(former, 62.0, 62.0))
+    for number in range(TWO.outstanding + 1 + 3):
+        note(clock, 62.5 + number / 2, 62.5 + number / 2)
+    stretch = clock.stretch()
+    assert (stretch.batches, stretch.seconds) == (3, 1.5)
+    assert stretch.switching == 3 + 0 + TWO.outstanding + 1
+    assert stretch.switching_s == 3.0 + 0.5 * (TWO.outstanding + 1)
+
+
 def test_it_is_long_enough_in_batches_and_in_time() -> None:
     filled = TWO.outstanding + 1
     assert not timed(filled + LEAST_BATCHES - 1, 0.1, 0).long_enough
