@@ -40,7 +40,7 @@ class DriftWatch:
         if self._before is None:
             self._before = now
         self._differing = self._differing + 1 if self._is_worse(now, self._before) else 0
-        return self._differing == _IN_A_ROW
+        return self._differing >= _IN_A_ROW
 
     def _is_worse(self, now: Fed, before: Fed) -> bool:
         slower = now.batches_per_s < _SLOWER * before.batches_per_s

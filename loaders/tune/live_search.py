@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from pickle import PickleError
 from typing import Protocol
@@ -22,24 +23,12 @@ from pipeprof.loaders.tune.agreement import (
 from pipeprof.loaders.tune.drift import MOST_REPEATS, DriftWatch
 from pipeprof.loaders.tune.ranks import OneRank, Ranks
 from pipeprof.loaders.tune.search import Answer, Candidate, Measure, MeasuredStretch, Search, Step
-from pipeprof.loaders.tune.stretch_clock import (
-    LEAST_BATCHES,
-    LEAST_S,
-    SURE,
-    Delivered,
-    StretchClock,
-)
+from pipeprof.loaders.tune.stretch_clock import Delivered, StretchClock
+from pipeprof.loaders.tune.stretch_length import is_enough, least_s
 from pipeprof.log import log_caught
 from pipeprof.model import Recording, TunedSetting
 
 _log = logging.getLogger(__name__)
-
-_LONGEST_S = 10.0
-_LEAST_SHARE, _MOST_SHARE = 0.002, 0.03
-"""A stretch takes at least the first share of an epoch, and up to the second where its batches vary
-much; in neither case more than so many seconds."""
-_LOOK_EVERY = 8
-"""How many batches lie between two looks at how much they vary."""
 
 Propose = Callable[[Recording, TunedSetting], Callable[[], Sequence[Candidate] | None]]
 """Starts to find what may be faster than the setting of a recording, most promising first. The
@@ -97,6 +86,10 @@ class LiveSearch:
         self._terms = terms
         self.epoch_batches = terms.epoch_batches
         self._slowest = 0
+        self._begun_s: float | None = None
+        """When the first stretch began."""
+        self._trained_s = 0.0
+        """How long after that the last one ended."""
         self.notes: tuple[str, ...] = ()
         self.users_choice = ""
         """A setting that may be faster, and that is not tried."""
@@ -122,12 +115,14 @@ class LiveSearch:
             self._training.renew(self.search.current)
 
     @property
-    def epoch_s(self) -> float:
-        """How long an epoch takes with the first setting; 0 until that is known."""
+    def paying_s(self) -> float:
+        """The time of which the search may cost a share: an epoch with the first setting, or all
+        training so far, if that is longer; 0 until it is known."""
         first = self.search.first
         if first is None:
             return 0.0
-        return (self.epoch_batches or 10 * first.batches) / first.fed.batches_per_s
+        epoch_s = (self.epoch_batches or 10 * first.batches) / first.fed.batches_per_s
+        return max(epoch_s, self._trained_s)
 
     def _search(self) -> Generator[None, Event, None]:
         steps = self.search.run()
@@ -143,14 +138,18 @@ class LiveSearch:
     def _measured(self, setting: TunedSetting) -> Generator[None, Event, MeasuredStretch]:
         """Measure a stretch with ``setting`` in all ranks."""
         self.wanted = setting
-        clock = StretchClock(setting, self._least_s())
+        clock = StretchClock(setting, least_s(self.search, self.epoch_batches))
         error = yield from self._switched(setting, clock)
         error = yield from self.ranks.agree(error, first_error)
         stretch = _failed(setting, error)
         if error is None:
             stretch = yield from self._stretch(clock)
+            if self._begun_s is None:
+                self._begun_s = clock.last_s - stretch.seconds
+            stretch = replace(stretch, trained_s=clock.last_s - self._begun_s)
         agreed: tuple[int, MeasuredStretch] = yield from self.ranks.agree(stretch, slowest)
         self._slowest, stretch = agreed
+        self._trained_s = stretch.trained_s or self._trained_s
         return stretch
 
     def _switched(
@@ -192,40 +191,11 @@ class LiveSearch:
                 return _failed(setting, error)
             else:
                 clock.batch(event)
-                if self._training.within_epochs and self._is_enough(clock):
+                if self._training.within_epochs and clock.batches and (
+                    is_enough(clock, self.search, self.epoch_batches) or self.ranks.others_wait()
+                ):  # fmt: skip
                     break
         return clock.stretch()
-
-    def _is_enough(self, clock: StretchClock) -> bool:
-        if not clock.batches:
-            return False
-        if self._slower_s(clock) > self.search.budget_left_s:
-            return True
-        return (clock.long_enough and self._is_known(clock)) or self.ranks.others_wait()
-
-    def _is_known(self, clock: StretchClock) -> bool:
-        """Return whether the rate is known well enough, or a longer stretch might cost too much."""
-        if self._slower_s(clock) > 0:
-            return True
-        batches = clock.batches
-        epoch_s = (self.epoch_batches or batches) * clock.seconds / batches
-        if clock.seconds >= min(_LONGEST_S, _MOST_SHARE * epoch_s):
-            return True
-        return (batches - LEAST_BATCHES) % _LOOK_EVERY == 0 and clock.rate_error() <= SURE
-
-    def _slower_s(self, clock: StretchClock) -> float:
-        """Return how many seconds a trial has lost so far against the present setting."""
-        last = self.search.last
-        if clock.setting == self.search.current or last is None:
-            return 0.0
-        return clock.seconds - clock.batches / last.fed.batches_per_s
-
-    def _least_s(self) -> float:
-        last = self.search.last
-        if last is None or self.epoch_batches is None:
-            return LEAST_S
-        epoch_s = self.epoch_batches / last.fed.batches_per_s
-        return min(_LONGEST_S, max(LEAST_S, _LEAST_SHARE * epoch_s))
 
     def _proposed(self, setting: TunedSetting) -> Generator[None, Event, Sequence[Candidate]]:
         """Find what may be faster, from the batches of the slowest rank."""
@@ -255,7 +225,9 @@ class LiveSearch:
             if event is None:
                 watch.interrupt()
             elif watch.drifted(event):
-                self.ranks.call()
+                self._trained_s = event.delivered_s - (self._begun_s or 0.0)
+                if self.search.budget_left_s > 0:
+                    self.ranks.call()
 
 
 def with_candidate(candidate: Candidate, propose: Propose) -> Propose:

@@ -48,6 +48,8 @@ class MeasuredStretch:
     """Batches that were delivered before, while its workers started and filled their buffers."""
     switching_s: float = 0.0
     """The seconds of these batches."""
+    trained_s: float = 0.0
+    """The seconds from the first batch of training to the last one of the stretch."""
     rate_error: float = 0.0
     """Standard error of the rate, as a share of it."""
     error: str | None = None
@@ -104,7 +106,7 @@ class Search:
 
     current: TunedSetting
     budget_s: Callable[[], float]
-    """Seconds that trials may lose in all."""
+    """Seconds that trials may lose by now, also where the search is repeated."""
     threshold: float = 0.05
     """The starved fraction below which nothing needs to change."""
     attempts: list[TriedSetting] = field(default_factory=list)
@@ -114,10 +116,8 @@ class Search:
     last: MeasuredStretch | None = None
     """The present setting as measured last."""
     state: TuningState = "searching"
-    _spent_before_s: float = 0.0
-    """What former runs of this search lost."""
     _speedup: float = 1.0
-    """Of the present setting, against the one before the search."""
+    """Of the present setting, against the first one."""
     _gained_s: float = 0.0
     """What that saved in the stretches of the present setting."""
 
@@ -125,13 +125,12 @@ class Search:
     def budget_left_s(self) -> float:
         budget_s = self.budget_s()
         allowed_s = min(budget_s, _AT_RISK * budget_s + self._gained_s)
-        return allowed_s - (self.lost_s - self._spent_before_s)
+        return allowed_s - self.lost_s
 
     def run(self) -> Generator[Step, Answer, None]:
         """Ask for measurements, until the present setting feeds the accelerator, nothing else is
         expected to be faster, or the budget is spent."""
-        self.state, self._spent_before_s = "searching", self.lost_s
-        self._speedup, self._gained_s = 1.0, 0.0
+        self.state = "searching"
         own = yield from self._measured_current()
         self.first, self.last = self.first or own, own
         tried, trust = {self.current}, 1.0

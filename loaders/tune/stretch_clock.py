@@ -46,7 +46,8 @@ class StretchClock:
         self._resting = 1
         """Batches until those are over whose time says nothing."""
         self._since_pause = 0
-        self._last_s = 0.0
+        self.last_s = 0.0
+        """When the last batch was delivered."""
         self._cycles_s: list[float] = []
         self._waits = self._last_waits = NO_WAITS
         self.seconds, self._waited_s = 0.0, 0.0
@@ -62,7 +63,7 @@ class StretchClock:
             # half of the batches count also where pauses follow each other closely
             rested = min(batch.setting.outstanding, self._since_pause // 2)
             self._resting, self._since_pause = max(self._resting, rested + 1), 0
-        cycle_s = batch.delivered_s - self._last_s
+        cycle_s = batch.delivered_s - self.last_s
         if self._resting:
             self._resting -= 1
         elif self._filling:
@@ -75,7 +76,7 @@ class StretchClock:
             self._waits = self._waits.plus(batch.waits.since(self._last_waits))
         if self._filling and batch.setting == self.setting:
             self._filling -= 1
-        self._last_s, self._last_waits = batch.delivered_s, batch.waits
+        self.last_s, self._last_waits = batch.delivered_s, batch.waits
 
     def interrupt(self) -> None:
         """An epoch begins: buffers fill again."""
@@ -90,7 +91,7 @@ class StretchClock:
         waited_s = self._waited_s * known.stalled_share
         return MeasuredStretch(
             self.setting, self.batches, self.seconds, waited_s,
-            self._switching, self._switching_s, self.rate_error(),
+            self._switching, self._switching_s, rate_error=self.rate_error(),
         )  # fmt: skip
 
     def rate_error(self) -> float:

@@ -66,7 +66,8 @@ def tune(
         loader: A torch ``DataLoader`` over a map-style data set. One whose data set is of
             `pipeprof.open_dataset` is tuned between epochs. Any other is only measured, and
             `TunedLoader.tuning` says why.
-        budget: The time that trials may cost, as a share of the first epoch.
+        budget: The time that trials may cost, as a share of the first epoch or of all training so
+            far.
         exact: Keep the random numbers that workers draw. The number of workers then stays, and
             other settings change between epochs only.
         any_order: Also try to deliver batches as they are ready (``in_order=False``). Their order
@@ -74,7 +75,7 @@ def tune(
         fixed: Values of `TunedSetting` that must stay, such as ``{"num_workers": 4}``.
         tuned: A JSON file that keeps the chosen setting. The next run with the same data set,
             machine and versions starts with it, and compares it with the setting of ``loader``.
-        name: Shown with the figures of ``live`` and ``export``.
+        name: The name in profiles, and in the figures of ``live`` and ``export``.
         live: Show figures during the run, as `pipeprof.wrap` does.
         export: Where to send the figures of the last seconds, as for `pipeprof.wrap`.
         export_every: Seconds between two exports.
@@ -109,7 +110,7 @@ def tune(
     stay = {*(fixed or ()), *(("num_workers",) if exact else ())}
     options = _Options(
         budget, exact, frozenset(stay if any_order else stay | {"in_order"}), dict(fixed or {}),
-        RememberedSettings(Path(tuned)) if tuned else None, next(_NUMBERS), shown,
+        RememberedSettings(Path(tuned)) if tuned else None, next(_NUMBERS), shown, name,
     )  # fmt: skip
     make = partial(_tuner_of_rebuilt, options=options)
     return stand_in(loader, _tuner_of(tuned_loader, options), make=make)
@@ -127,6 +128,7 @@ class _Options:
     remembered: RememberedSettings | None
     number: int
     shown: LiveLoader | None
+    name: str
 
 
 def _tuner_of(loader: DataLoader[Any], options: _Options) -> Tuner:
@@ -148,6 +150,7 @@ def _tuner_of(loader: DataLoader[Any], options: _Options) -> Tuner:
         notes=_notes(loader, options.exact, between),
         keep=partial(remembered.keep, loader) if remembered else None,
         shown=options.shown,
+        name=options.name,
     )
 
 

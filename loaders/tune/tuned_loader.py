@@ -102,7 +102,8 @@ class TunedLoader(ProfiledLoader):
         return self._own.iterate()
 
     def show(self, shown: LiveLoader) -> None:
-        """Before the first epoch: give the figures to ``shown``, whose epochs come in parts."""
+        """Before the first epoch: give the figures to ``shown``, too, whose epochs come in
+        parts."""
         if self._tuner is not None:
             self._tuner.show(shown)
 

@@ -58,10 +58,12 @@ class Tuner:
         notes: tuple[str, ...] = (),
         keep: Callable[[TunedSetting], None] | None = None,
         shown: LiveLoader | None = None,
+        name: str = "loader",
     ) -> None:
         """``own`` is the setting to return to if others fail. ``may_keep_workers``: those of a
         loader that starts new ones in each epoch may stay. ``keep`` is called with the chosen
-        setting when the search has ended. ``shown`` gets the figures of all settings."""
+        setting when the search has ended. ``shown`` gets the figures of all settings. ``name`` is
+        that of the loader in profiles."""
         self.loader = loader
         self.clock = clock
         self.within_epochs = within_epochs
@@ -74,12 +76,12 @@ class Tuner:
         self._can_be_undone = not isinstance(loader.dataset, IterableDataset)
         """Whether other workers can fetch what those of a failed setting did not deliver."""
         spared = own if self._can_be_undone else None
-        self._variants = Variants(loader, self._order, spared)
+        self._variants = Variants(loader, self._order, spared, name)
         self.show(shown)
         self._left_open = LeftOpen.by(loader)
         self._failures: dict[TunedSetting, str] = {}
         """Why a setting cannot be used."""
-        self.search = Search(terms.first, lambda: budget * self.live.epoch_s)
+        self.search = Search(terms.first, lambda: budget * self.live.paying_s)
         if self._first != own:  # what an earlier run chose must still be better than that
             propose = with_candidate(Candidate(own), propose)
         self.live = LiveSearch(self.search, self, propose, find_ranks, terms)
@@ -97,8 +99,11 @@ class Tuner:
         self._carried: Callable[[], CarriedEpoch | None] = _none
 
     def show(self, shown: LiveLoader | None) -> None:
-        """Before the first epoch: give the figures of all settings to ``shown``."""
-        self._variants.shown = shown
+        """Before the first epoch: give the figures of all settings to ``shown``, too."""
+        if self._variants.shown is None:
+            self._variants.shown = shown
+        elif shown is not None:
+            self._variants.shown.add(shown.outputs)
 
     @property
     def searches(self) -> bool:

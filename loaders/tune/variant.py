@@ -48,6 +48,7 @@ class Variant:
         setting: TunedSetting,
         order: EpochOrder,
         may_fail: bool = False,
+        name: str = "loader",
     ) -> None:
         """``may_fail``: another setting can continue if a worker dies, so training must not end.
         Where ``loader`` has no workers, those of another setting may hang, as libraries do in forks
@@ -55,7 +56,7 @@ class Variant:
         self.setting = setting
         self._may_fail = may_fail
         self.part = PartOfEpoch(order)
-        self.profiler = LoaderProfiler("loader")
+        self.profiler = LoaderProfiler(name)
         self._context = loader.multiprocessing_context or multiprocessing
         self._started = self._context.Semaphore(0)
         self._init, self._timeout = loader.worker_init_fn, loader.timeout

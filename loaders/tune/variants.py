@@ -23,12 +23,13 @@ class Variants:
         loader: DataLoader[Any],
         order: EpochOrder,
         own: TunedSetting | None,
+        name: str,
     ) -> None:
         """All settings but ``own`` may fail, and then others take their place; with ``None`` that
-        is possible for none."""
+        is possible for none. ``name`` is that of the loader in profiles."""
         self.shown: LiveLoader | None = None
         """Gets the figures of all settings; set it before the first one is asked for."""
-        self._loader, self._order, self._own = loader, order, own
+        self._loader, self._order, self._own, self._name = loader, order, own, name
         self._by_setting: dict[TunedSetting, Variant] = {}
         self._renewed: list[Variant] = []
         """Variants whose place others took."""
@@ -37,7 +38,7 @@ class Variants:
         """Return the variant of ``setting``, which is made when it is first asked for."""
         if setting not in self._by_setting:
             may_fail = self._own is not None and setting != self._own
-            made = Variant(self._loader, setting, self._order, may_fail)
+            made = Variant(self._loader, setting, self._order, may_fail, self._name)
             made.profiler.live = self.shown
             self._by_setting[setting] = made
         return self._by_setting[setting]

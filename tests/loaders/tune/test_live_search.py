@@ -26,7 +26,9 @@ class Training:
 
     within_epochs = True
 
-    def __init__(self, *candidates: TunedSetting, epoch_batches: int = 10**6) -> None:
+    def __init__(
+        self, *candidates: TunedSetting, epoch_batches: int = 10**6, budget: float = 1e9
+    ) -> None:
         self.users_choice: list[Candidate] = []
         self.batch_s = {ONE: 0.03, TWO: 0.03}
         self.setting = ONE
@@ -39,7 +41,7 @@ class Training:
         self.slow_every = 0
         """So many batches after a slow one, which takes 8 times as long, comes the next."""
         self._training_steps = TrainingSteps()
-        self.search = Search(ONE, lambda: 1e9)
+        self.search = Search(ONE, lambda: budget * self.live.paying_s)
         terms = Terms("images", ONE, epoch_batches, 2, "here")
         self.live = LiveSearch(self.search, self, self.propose, OneRank, terms)
         self._steps = self.live.run()
@@ -154,6 +156,19 @@ def test_a_setting_that_cannot_start_is_not_kept() -> None:
     (tried,) = training.search.attempts
     assert tried.error == "OSError: Cannot allocate memory"
     assert training.setting == ONE
+
+
+def test_a_search_is_repeated_when_training_has_paid_for_the_last_one() -> None:
+    training = Training(TWO, epoch_batches=2_000, budget=0.05)
+    training.batch_s[TWO] = 0.06
+    training.run(40)
+    lost_s = training.search.lost_s
+    assert lost_s >= 0.3 * 0.05 * 60, "all that may be lost in an epoch of a minute"
+    training.batch_s = {ONE: 0.06, TWO: 0.12}
+    training.run(20)
+    assert training.live.repeats == 0
+    training.run(lost_s / (0.3 * 0.05) + 30)
+    assert training.live.repeats == 1
 
 
 def test_a_loader_that_becomes_slower_is_searched_again() -> None:

@@ -52,6 +52,19 @@ def test_totals_and_epochs_continue_where_the_setting_changes(
     assert {epoch for epoch, _ in places} == {1, 2}
 
 
+def test_a_run_that_shows_loaders_leaves_the_exports_of_a_script_alone(tmp_path: Path) -> None:
+    files = [tmp_path / "script.jsonl", tmp_path / "run.jsonl"]
+    script, run = (Exporter(JsonLines(str(each), {}), 100.0) for each in files)
+    loader = tuned(
+        DataLoader(Slow(96), 8, num_workers=1), shown=LiveLoader("train", [script], in_parts=True)
+    )
+    loader.show(LiveLoader("train", [run], in_parts=True))
+    assert samples(loader) == [*range(96)]
+    for each, file in zip((script, run), files, strict=True):
+        each.finish()
+        assert json.loads(file.read_text().splitlines()[-1])["batches_total"] == 12
+
+
 def test_tune_exports_also_a_loader_that_it_leaves_as_it_is(tmp_path: Path) -> None:
     form = f"jsonl:{tmp_path}/m.jsonl"
     workers = DataLoader(Slow(96), 8, num_workers=1)

@@ -90,10 +90,11 @@ def test_what_is_built_instead_and_cannot_be_tuned_is_left_as_it_is_and_said_to_
 
 
 def test_it_has_the_profile_of_the_setting_in_use() -> None:
-    tuned = pipeprof.tune(loader_of())
+    tuned = pipeprof.tune(loader_of(), name="train")
     assert pipeprof.wrap(tuned) is tuned, "so it is not measured twice"
     assert samples(tuned) == ALL
     profile = tuned.profile()
+    assert profile.name == "train"
     assert profile.config.num_workers == tuned.tuning().chosen.num_workers
     assert profile.measured_batches > 0
     assert "fetch" in profile.stages
