@@ -62,14 +62,28 @@ def run(
     spec: LoaderSpec, around: Surroundings, turn: int, seconds: float = 0.0, batches: int = FEWEST
 ) -> Recording:
     """Run for at least ``seconds`` and ``batches``, after the warm-up."""
-    first = turn * _TURN
-    loader = pipeprof.wrap(loader_of(spec, around, first), str(spec.seed), whole=True)
+    loader = pipeprof.wrap(loader_of(spec, around, turn * _TURN), str(spec.seed), whole=True)
+    warmup, _, _ = _train(loader, spec, around, turn, seconds, batches)
+    return replace(loader.recording(), warmup_batches=warmup)
+
+
+def plain_rate(spec: LoaderSpec, around: Surroundings, turn: int, seconds: float) -> float:
+    """Return batches/s of such a run, with no profiler."""
+    loader = loader_of(spec, around, turn * _TURN)
+    _, batches, took_s = _train(loader, spec, around, turn, seconds, FEWEST)
+    return batches / took_s
+
+
+def _train(
+    loader: Any, spec: LoaderSpec, around: Surroundings, turn: int, seconds: float, batches: int
+) -> tuple[int, int, float]:
+    """Return the batches of the warm-up, and those after it with the seconds that they took."""
     accelerator = EmulatedAccelerator(spec.step_s)
     warmup_s = _LAB_WARMUP_S if any(cost.kind in LAB for cost in spec.costs) else 0.0
     fewest = max(1, Setting(spec.num_workers, spec.prefetch_factor).warmup)
     use_credit(spec, around)
-    warmup, start = 0, perf_counter()
-    with pinning(spec, around, first):
+    warmup, count, took_s, start = 0, 0, 0.0, perf_counter()
+    with pinning(spec, around, turn * _TURN):
         for count, batch in enumerate(loader, start=1):
             accelerator.step(batch)
             took_s = perf_counter() - start
@@ -78,7 +92,7 @@ def run(
                     warmup, start = count, perf_counter()
             elif count >= warmup + batches and took_s > seconds:
                 break
-    return replace(loader.recording(), warmup_batches=warmup)
+    return warmup, count - warmup, took_s
 
 
 def keep(tried: object, path: Path) -> None:

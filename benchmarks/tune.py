@@ -9,9 +9,11 @@ the own setting. Both run in turns of a few seconds (`tune_in_turns`), so that a
 slower for a while slows down both. Where the search has not ended by then, further epochs follow.
 A loader is below its own setting if its whole interval is; the
 interval is of 99 %, as there are many loaders. *Behind* is how much slower the chosen setting is
-than the fastest of a grid of workers and prefetching, in alternate runs of the steady state, pinned
-as the chosen setting is. The grid has no setting without workers, unless the own one has none:
-tuning never lets a data set run in the training process. How much faster that would be is printed.
+than the fastest of a grid of workers and prefetching, in alternate runs of the steady state without
+a profiler, pinned as the chosen setting is. They are repeated until the interval of 95 % lies on
+one side of 3 %, or a dozen times. The grid has no setting without workers, unless the own one has
+none: tuning never lets a data set run in the training process. How much faster that would be is
+printed.
 The own setting, and the plain advice of as many workers as cores, are compared in the same way.
 *Control* is the best setting against itself: more than 3 % behind, it is by the machine alone.
 *Lost* is the cost of the search, as `Tuning` reports it, as a share of the epoch. Seeds come from
@@ -23,42 +25,42 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import exp, sqrt
+from math import exp
 from typing import Any
 
 import numpy as np
 from torch.utils.data import DataLoader
 
 import pipeprof
-from benchmarks.random_loader_runs import lab_kinds, rate, run, tell
+from benchmarks.random_loader_runs import lab_kinds, plain_rate, tell
 from benchmarks.random_loader_surroundings import Surroundings, surroundings
 from benchmarks.random_loader_work import loader_of, pinning
 from benchmarks.random_loaders import LoaderSpec, draw
+from benchmarks.steady_settings import (
+    BEHIND,
+    NO_WORKERS,
+    compared,
+    grid,
+    interval_of,
+    is_within,
+    middle,
+    paired,
+    steady,
+)
 from benchmarks.tune_in_turns import in_turns
 from pipeprof.analyze.predict.workload import Setting
-from pipeprof.analyze.profile.intervals import student_t
 from pipeprof.measure.accelerator import EmulatedAccelerator
 from pipeprof.model import TunedSetting, Tuning
 from pipeprof.sweep.trial import any_workers
 from pipeprof.units import percent
 
-GRID = tuple(
-    Setting(workers, prefetch)
-    for workers in (1, 2, 3, 4, 6) for prefetch in (2, 4)
-)  # fmt: skip
-NO_WORKERS = Setting(0, 2)
-BEHIND, GOOD = 0.03, 0.85
-"""The first bar: so many choices are at most so far behind the best."""
+GOOD = 0.85
+"""The first bar: so many choices are at most `BEHIND` the best."""
 WORST = -0.02
 """The second bar: no whole run is slower than the own setting by more."""
-_PAIRS = 4
-"""Runs of each of two settings that are compared."""
-_WIDER_99 = 2.58 / 1.96
-"""How much wider an interval of 99 % is than one of 95 %, of a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ class Tuned:
     tuning: Tuning
     gains: tuple[float, ...]
     """Log of the rate of a turn of the tuned epoch over that of the own one beside it."""
-    behind: float
-    """How much slower the chosen setting is than the best."""
+    behinds: tuple[float, ...]
+    """How much slower the chosen setting is than the best, as log ratios of pairs of runs."""
     best: Setting
     own_behind: float
     plain_behind: float
@@ -91,17 +93,20 @@ class Tuned:
         return interval_of(self.gains)
 
     @property
+    def behind(self) -> float:
+        """The middle of ``behinds``, as a ratio less 1."""
+        return middle(self.behinds)
+
+    @property
+    def is_good(self) -> bool | None:
+        """Whether the chosen setting is as fast as the best, by the interval of 95 %. ``None``: the
+        runs differ too much to tell."""
+        return is_within(self.behinds)
+
+    @property
     def changed(self) -> bool:
         """Whether another setting than the user's own was kept."""
         return self.tuning.chosen != self.tuning.own
-
-
-def interval_of(logs: Sequence[float]) -> tuple[float, float]:
-    """Return 99 % of the mean of log ratios, as ratios less 1."""
-    mean, half = float(np.mean(logs)), np.inf
-    if len(logs) > 1:
-        half = _WIDER_99 * student_t(len(logs) - 1) * float(np.std(logs, ddof=1)) / sqrt(len(logs))
-    return exp(mean - half) - 1, exp(mean + half) - 1
 
 
 class FirstBatches:
@@ -126,7 +131,7 @@ def epoch_loader(spec: LoaderSpec, around: Surroundings, turn: int, count: int) 
 
 def tune_one(spec: LoaderSpec, around: Surroundings, options: argparse.Namespace) -> Tuned:
     turns = itertools.count(1)
-    own_rate = rate(run(spec, around, next(turns), 1.0))
+    own_rate = plain_rate(spec, around, next(turns), 1.0)
     count = max(40, int(options.seconds * own_rate))
     turn = next(turns)
     tuned: Any = pipeprof.tune(epoch_loader(spec, around, turn, count))
@@ -144,12 +149,12 @@ def tune_one(spec: LoaderSpec, around: Surroundings, options: argparse.Namespace
     own = Setting(spec.num_workers, spec.prefetch_factor)
     plain = Setting(len(os.sched_getaffinity(0)), 2)
     behind = {
-        each: paired(spec, each, best, around, turns)
+        each: paired(spec, each, best, around, turns, decide=each == chosen)
         for each in dict.fromkeys((chosen, own, plain))
     }
     return Tuned(
-        spec, tuning, gains, behind[chosen], best, behind[own], behind[plain],
-        compared(spec, best, best, around, turns), epoch_s, inline / rates[best] - 1,
+        spec, tuning, gains, behind[chosen], best, middle(behind[own]), middle(behind[plain]),
+        middle(compared(spec, best, best, around, turns)), epoch_s, inline / rates[best] - 1,
     )  # fmt: skip
 
 
@@ -162,42 +167,6 @@ def finish_search(tuned: Any, accelerator: EmulatedAccelerator, seconds: float) 
             accelerator.step(batch)
 
 
-def grid(spec: LoaderSpec) -> Sequence[Setting]:
-    settings = GRID if spec.num_workers else (*GRID, NO_WORKERS)
-    return random.Random(spec.seed).sample(settings, len(settings))
-
-
-def steady(
-    spec: LoaderSpec, setting: Setting, around: Surroundings, turn: int, seconds: float
-) -> float:
-    workers, prefetch = setting.num_workers, setting.prefetch_factor
-    changed = replace(spec, num_workers=workers, prefetch_factor=prefetch)
-    return rate(run(changed, around, turn, seconds))
-
-
-def paired(
-    spec: LoaderSpec, one: Setting, best: Setting, around: Surroundings, turns: Iterator[int]
-) -> float:
-    """Return by how much ``one`` is slower than ``best``."""
-    if one == best or (not one.num_workers and not best.num_workers):
-        return 0.0
-    return compared(spec, one, best, around, turns)
-
-
-def compared(
-    spec: LoaderSpec, one: Setting, other: Setting, around: Surroundings, turns: Iterator[int]
-) -> float:
-    """Return by how much ``one`` is slower than ``other``, in the middle of alternate runs."""
-    found = []
-    for pair in range(_PAIRS):
-        turn = next(turns)
-        rates = {}
-        for is_other in (False, True) if pair % 2 else (True, False):
-            rates[is_other] = steady(spec, other if is_other else one, around, turn, 2.0)
-        found.append(rates[True] / rates[False] - 1)
-    return float(np.median(found))
-
-
 def drawn(options: argparse.Namespace) -> Iterator[LoaderSpec]:
     """Map-style loaders, forked, in order."""
     lab = lab_kinds()
@@ -205,6 +174,13 @@ def drawn(options: argparse.Namespace) -> Iterator[LoaderSpec]:
         spec = draw(options.seed * 10_000 + number, lab)
         if not spec.iterable and spec.in_order:
             yield replace(spec, start_method="fork")
+
+
+_SURE: dict[bool | None, str] = {
+    True: " (within 3 % for certain)",
+    False: " (more for certain)",
+    None: " (undecided)",
+}
 
 
 def print_one(one: Tuned) -> None:
@@ -216,7 +192,8 @@ def print_one(one: Tuned) -> None:
     print(
         f"{one.spec}\n    whole run {one.gain:+.1%} ({one.interval[0]:+.1%} to "
         f"{one.interval[1]:+.1%}, {len(one.gains)} turns); "
-        f"behind {one.behind:+.1%}, own {one.own_behind:+.1%}, plain {one.plain_behind:+.1%}, "
+        f"behind {one.behind:+.1%}{_SURE[one.is_good]}, own {one.own_behind:+.1%}, "
+        f"plain {one.plain_behind:+.1%}, "
         f"control {one.control:+.1%}; "
         f"{label(tuning.own)} → {label(tuning.chosen)}, best "
         f"{one.best.num_workers}×{one.best.prefetch_factor}; {tuning.state}, lost "
@@ -248,12 +225,17 @@ def print_summary(tuned: Sequence[Tuned]) -> None:
     above = sum(low >= WORST for low, _ in intervals)
     verdict = "MISSED" if below else "met" if above == len(tuned) else "not judged of all"
     lost = np.array([one.tuning.lost_s / one.epoch_s for one in tuned])
+    certain = [one.is_good for one in tuned]
     print(
         f"{len(tuned)} loaders: chosen within 3 % of the best {percent(good['behind'])} "
         f"[bar 85 %: {'met' if good['behind'] >= GOOD else 'MISSED'}], "
         f"median {np.median(behind):+.1%}, worst {behind.max():+.1%}; own settings "
         f"{percent(good['own_behind'])}; as many workers as cores {percent(good['plain_behind'])}; "
         f"control {percent(good['control'])}"
+    )
+    print(
+        f"by intervals: {certain.count(True)} within 3 % for certain, {certain.count(False)} not, "
+        f"{certain.count(None)} undecided"
     )
     print(
         f"whole run against the own setting: median {np.median(gains):+.1%}, "
