@@ -51,7 +51,8 @@ class StretchClock:
         self._cycles_s: list[float] = []
         self._waits = self._last_waits = NO_WAITS
         self.seconds, self._waited_s = 0.0, 0.0
-        self._switching, self._switching_s = 0, 0.0
+        self.switching, self.switching_s = 0, 0.0
+        """Batches of switching, and their seconds."""
 
     @property
     def batches(self) -> int:
@@ -67,8 +68,8 @@ class StretchClock:
         if self._resting:
             self._resting -= 1
         elif self._filling:
-            self._switching += 1
-            self._switching_s += cycle_s
+            self.switching += 1
+            self.switching_s += cycle_s
         else:
             self._cycles_s.append(cycle_s)
             self.seconds += cycle_s
@@ -91,7 +92,7 @@ class StretchClock:
         waited_s = self._waited_s * known.stalled_share
         return MeasuredStretch(
             self.setting, self.batches, self.seconds, waited_s,
-            self._switching, self._switching_s, rate_error=self.rate_error(),
+            self.switching, self.switching_s, rate_error=self.rate_error(),
         )  # fmt: skip
 
     def rate_error(self) -> float:

@@ -35,7 +35,8 @@ def _slower_s(clock: StretchClock, search: Search) -> float:
     last = search.last
     if clock.setting == search.current or last is None:
         return 0.0
-    return clock.seconds - clock.batches / last.fed.batches_per_s
+    batches = clock.batches + clock.switching
+    return clock.seconds + clock.switching_s - batches / last.fed.batches_per_s
 
 
 def _is_known(clock: StretchClock, epoch_batches: int | None) -> bool:
