@@ -33,7 +33,8 @@ def middle(logs: Sequence[float]) -> float:
 
 
 def is_within(logs: Sequence[float]) -> bool | None:
-    """Return whether 95 % of the mean of these log ratios are at most `BEHIND`, or above it."""
+    """Return whether the interval of 95 % of these log ratios' mean is at most `BEHIND`, or above
+    it. `compared` looks at it after each pair, so it is wrong a little more often than that."""
     low, high = interval_of(logs, wider=1.0)
     return True if high <= BEHIND else False if low > BEHIND else None
 

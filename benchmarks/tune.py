@@ -7,17 +7,16 @@ workers as the user's own setting. Each trains an epoch that takes the own setti
 *Whole run* is the rate of that epoch tuned, search included, as a multiple of the same epoch with
 the own setting. Both run in turns of a few seconds (`tune_in_turns`), so that a machine that is
 slower for a while slows down both. Where the search has not ended by then, further epochs follow.
-A loader is below its own setting if its whole interval is; the
-interval is of 99 %, as there are many loaders. *Behind* is how much slower the chosen setting is
-than the fastest of a grid of workers and prefetching, in alternate runs of the steady state without
-a profiler, pinned as the chosen setting is. They are repeated until the interval of 95 % lies on
-one side of 3 %, or a dozen times. The grid has no setting without workers, unless the own one has
-none: tuning never lets a data set run in the training process. How much faster that would be is
-printed.
-The own setting, and the plain advice of as many workers as cores, are compared in the same way.
-*Control* is the best setting against itself: more than 3 % behind, it is by the machine alone.
-*Lost* is the cost of the search, as `Tuning` reports it, as a share of the epoch. Seeds come from
-the clock; ``--seed`` repeats those of a run.
+A loader is below its own setting if its whole interval is; the interval is of 99 %, as there are
+many loaders. *Behind* is how much slower the chosen setting is than the fastest of a grid of
+workers and prefetching, in alternate runs of the steady state without a profiler, pinned as the
+chosen setting is. They are repeated until the interval of 95 % lies on one side of 3 %, or a dozen
+times. The grid has no setting without workers, unless the own one has none: tuning never lets a
+data set run in the training process. How much faster that would be is printed. The own setting, and
+the plain advice of as many workers as cores, are compared in the same way. *Control* is the best
+setting against itself: more than 3 % behind, it is by the machine alone. *Lost* is the cost of the
+search, as `Tuning` reports it, as a share of the epoch. Seeds come from the clock; ``--seed``
+repeats those of a run.
 """
 
 from __future__ import annotations
