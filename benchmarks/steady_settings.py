@@ -29,6 +29,7 @@ _WIDER_99 = 2.58 / 1.96
 
 
 def middle(logs: Sequence[float]) -> float:
+    """Return the median of log ratios, as a ratio less 1."""
     return exp(float(np.median(logs))) - 1
 
 

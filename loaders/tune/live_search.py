@@ -185,7 +185,6 @@ class LiveSearch:
                 error = yield from self._switched(setting, clock)  # in the next epoch
                 if error is not None:
                     return _failed(setting, error)
-                clock.interrupt()
             elif event.setting != setting:
                 error = self._training.why_failed(setting) or "another setting took its place"
                 return _failed(setting, error)

@@ -13,9 +13,6 @@ from pipeprof.model import TunedSetting
 
 LEAST_BATCHES, LEAST_S = 20, 0.5
 """A stretch is at least so long."""
-SURE = 0.035
-"""A stretch is long enough for certain once its rate is known so well: two of them then differ by
-no more than the machine does (`search._PAIR_NOISE`)."""
 _PARTS = 8
 """A stretch is cut into so many parts, whose rates show how much the rate of all may be wrong."""
 
@@ -64,6 +61,8 @@ class StretchClock:
             # half of the batches count also where pauses follow each other closely
             rested = min(batch.setting.outstanding, self._since_pause // 2)
             self._resting, self._since_pause = max(self._resting, rested + 1), 0
+        if batch.setting != self.setting:  # also within a stretch, where an epoch begins
+            self._filling = self.setting.outstanding + 1
         cycle_s = batch.delivered_s - self.last_s
         if self._resting:
             self._resting -= 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pipeprof.loaders.tune.search import Search
-from pipeprof.loaders.tune.stretch_clock import LEAST_BATCHES, LEAST_S, SURE, StretchClock
+from pipeprof.loaders.tune.stretch_clock import LEAST_BATCHES, LEAST_S, StretchClock
 
 _LONGEST_S = 10.0
 _LEAST_SHARE, _MOST_SHARE = 0.002, 0.03
 """A stretch takes at least the first share of an epoch, and up to the second where its batches vary
 much; in neither case more than so many seconds."""
+_SURE = 0.035
+"""A stretch is long enough for certain once its rate is known so well: two of them then differ by
+no more than the machine does (`search._PAIR_NOISE`)."""
 _LOOK_EVERY = 8
 """How many batches lie between two looks at how much they vary."""
 
@@ -45,4 +48,4 @@ def _is_known(clock: StretchClock, epoch_batches: int | None) -> bool:
     epoch_s = (epoch_batches or batches) * clock.seconds / batches
     if clock.seconds >= min(_LONGEST_S, _MOST_SHARE * epoch_s):
         return True
-    return (batches - LEAST_BATCHES) % _LOOK_EVERY == 0 and clock.rate_error() <= SURE
+    return (batches - LEAST_BATCHES) % _LOOK_EVERY == 0 and clock.rate_error() <= _SURE

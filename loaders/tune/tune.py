@@ -66,8 +66,8 @@ def tune(
         loader: A torch ``DataLoader`` over a map-style data set. One whose data set is of
             `pipeprof.open_dataset` is tuned between epochs. Any other is only measured, and
             `TunedLoader.tuning` says why.
-        budget: The time that trials may cost, as a share of the first epoch or of all training so
-            far.
+        budget: The time that trials may cost, as a share of the first epoch, or of all training so
+            far where that is longer.
         exact: Keep the random numbers that workers draw. The number of workers then stays, and
             other settings change between epochs only.
         any_order: Also try to deliver batches as they are ready (``in_order=False``). Their order

@@ -131,7 +131,7 @@ def test_what_switching_takes_longer_counts_as_lost() -> None:
 
 
 def test_what_was_found_pays_for_further_trials() -> None:
-    """A trial of one worker takes 0.6 s longer, one of three saves 0.1 s in each stretch."""
+    """One trial in vain costs more than may be lost before anything faster was found."""
     slower = [Candidate(TunedSetting(1, prefetched)) for prefetched in (2, 4, 8)]
     in_vain = searched(Machine(noise=0.0), workers(2), lambda _: slower, budget_s=2.0)
     assert (in_vain.state, len(in_vain.attempts)) == ("budget", 1)

@@ -57,6 +57,18 @@ def test_batches_of_switching_are_counted_apart() -> None:
     assert stretch.switching_s == 3.0 + 0.5 * (TWO.outstanding + 1)
 
 
+def test_batches_of_another_setting_never_count() -> None:
+    """An epoch begins with the present setting, until the workers of the trial are ready."""
+    clock = timed(TWO.outstanding + 1 + 5, 0.1, 0)
+    clock.interrupt()
+    for number in range(50):
+        clock.batch(Delivered(TunedSetting(1, 2), 10.0 + number, 10.0 + number))
+    for number in range(TWO.outstanding + 1 + 3):
+        note(clock, 60.0 + number / 10, 60.0 + number / 10)
+    assert clock.batches == 5 + 3
+    assert round(clock.seconds, 6) == 0.8
+
+
 def test_it_is_long_enough_in_batches_and_in_time() -> None:
     filled = TWO.outstanding + 1
     assert not timed(filled + LEAST_BATCHES - 1, 0.1, 0).long_enough
