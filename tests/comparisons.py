@@ -121,7 +121,7 @@ def _measured(log: BatchLog, batch_size: int) -> Profile:
         throughput=Throughput(*rates, 0.0, ratio_interval(summary.series["samples"], cycles)),
         stages=summary.stage_stats(),
         diagnosis=diagnosis,
-        blame=summary.ranked_blame(),
+        blame=summary.charges.ranked_blame(),
         batches=log,
         resources={"cpu": stage_stats(1.0), "blocked": stage_stats(17.0)},
     )

@@ -78,7 +78,7 @@ def assemble(
         stages=summary.stage_stats(), missing=recording.missing,
         workers=summary.worker_stats(), resources=summary.resource_stats(),
         stall_s=summary.sums["stall_s"],
-        blame=analysis.blame, awaited_in=ranked(summary.awaited_in),
+        blame=analysis.blame, awaited_in=ranked(summary.charges.awaited_in),
         worth=analysis.worth, ceilings=analysis.ceilings, diagnosis=analysis.diagnosis,
         recommendations=analysis.recommendations, findings=analysis.findings,
         overhead=recording.overhead,
@@ -106,13 +106,13 @@ def _summarised(recording: Recording, earlier: Summary | None) -> tuple[Recordin
     recording = replace(recording, batches=take_rows(batches, marked.watched))
     watched = Columns.of(recording.batches)
     limited = limited_stage(watched.take(steady(watched, recording.warmup_batches)))
-    if limited is not None and summary.is_awaited(limited):
-        summary.charge_all_to(limited)
+    if limited is not None and summary.charges.is_awaited(limited):
+        summary.charges.charge_all_to(limited)
     recording = replace(
         recording, pipeline=without_pauses(recording.pipeline, summary.sums["pause_s"])
     )
     if (bound := busiest_stage(recording.pipeline, summary.sums)) is not None:
-        summary.charge_pipeline(bound)
+        summary.charges.charge_pipeline(bound)
     return recording, summary
 
 
@@ -166,7 +166,7 @@ class _Conclusions(NamedTuple):
 
 def _conclude(recording: Recording, summary: Summary, threshold: float) -> _Conclusions:
     """Diagnose the run."""
-    blame = summary.ranked_blame()
+    blame = summary.charges.ranked_blame()
     requests = explain_missing_fit(request_stats(recording.requests))
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
     diagnosis = diagnose(summary, blame, threshold, storage)

@@ -24,7 +24,8 @@ def to_set(workers: int, demands: list[Demand]) -> Recommendation:
     summary = Summary(recording.warmup_batches)
     summary.add(Columns.of(recording.batches))
     storage = storage_bound(summary, None, recording.lone_requests, None)
-    facts = Facts(recording, summary, diagnose(summary, summary.ranked_blame(), 0.05, storage))
+    blame = summary.charges.ranked_blame()
+    facts = Facts(recording, summary, diagnose(summary, blame, 0.05, storage))
     run = from_one(demands[:120], Machine(cores=16))
     return in_words(by_simulation(facts, run, workers), facts)
 

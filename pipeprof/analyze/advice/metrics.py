@@ -262,13 +262,14 @@ class Facts:
     @property
     def limited(self) -> str | None:
         """The stage that waits for a shared resource of fixed rate; ``None`` if none does."""
-        return self.summary.limited
+        return self.summary.charges.limited
 
     def blamed(self, *causes: str) -> float:
         """Return the share of the stall that is charged to these causes, 0..1."""
         stall_s = self.summary.sums["stall_s"]
-        return sum(self.summary.blame[cause] for cause in causes) / stall_s if stall_s else nan
+        blame = self.summary.charges.blame
+        return sum(blame[cause] for cause in causes) / stall_s if stall_s else nan
 
     def blamed_s(self, cause: str) -> float:
         """Return the seconds of stall per batch that are charged to this cause."""
-        return self.per_batch(self.summary.blame[cause])
+        return self.per_batch(self.summary.charges.blame[cause])

@@ -47,7 +47,7 @@ class MoreThreads:
 def more_threads(facts: Facts) -> MoreThreads | None:
     """Return what more concurrency gives; ``None`` where no stage is the limit, or where it has no
     setting for that."""
-    bound = facts.summary.busiest
+    bound = facts.summary.charges.busiest
     if bound is None or bound.known_by != "busy" or not bound.share > 0:
         return None
     limits = dict(_limits(facts, bound))
@@ -114,7 +114,7 @@ def _next(facts: Facts, bound: BusyStage) -> BusyStage | None:
 def proposals(facts: Facts) -> tuple[Proposal, ...]:
     """Return what to do about the stage that limits the pipeline; none where there is no such
     stage."""
-    bound = facts.summary.busiest
+    bound = facts.summary.charges.busiest
     if bound is None:
         return ()
     stage, more, code = bound.stage, more_threads(facts), _code(bound)

@@ -30,7 +30,7 @@ def limits(facts: Facts, storage: StorageBound) -> dict[str, Limit]:
     if not facts.summary.measured:
         return {}
     found = _worker_limits(facts) | _hand_over_limits(facts)
-    bound = facts.summary.busiest
+    bound = facts.summary.charges.busiest
     if bound is not None and bound.known_by == "busy" and facts.rate > 0:
         figures = {"stage": bound.stage.name, "busy": bound.share}
         found[PIPELINE] = facts.rate / bound.share, figures

@@ -48,7 +48,7 @@ def worth(facts: Facts, simulate: Simulate) -> dict[str, Worth]:
     stall_s = facts.summary.sums["stall_s"]
     if facts.diagnosis.verdict == "fed" or not stall_s > 0:
         return {}
-    causes = [name for name, seconds in facts.summary.ranked_blame().items()
+    causes = [name for name, seconds in facts.summary.charges.ranked_blame().items()
               if seconds >= _LEAST_STALL_SHARE * stall_s]  # fmt: skip
     gains = _gains(facts, simulate)
     found = ((name, gains(name, QUARTER), gains(name, 1.0)) for name in causes)
@@ -124,8 +124,8 @@ class _SimulatedGains:
         self._blocked_shares = _shares(stages, {
             name: max(0.0, 1 - share * (1 + waiting)) for name, share in computing.items()
         })  # fmt: skip
-        blocked_s = sum(facts.summary.blocked_hand_over_s.values())
-        all_s = blocked_s + facts.summary.blame[TRANSFER]
+        blocked_s = sum(facts.summary.charges.blocked_hand_over_s.values())
+        all_s = blocked_s + facts.summary.charges.blame[TRANSFER]
         self._blocked = blocked_s / all_s if all_s > 0 else 0.0
         """Share of the wait for hand-overs that is for workers' interpreters and cores, 0..1."""
 

@@ -9,7 +9,6 @@ import numpy as np
 from pipeprof.analyze.profile.batch_table import Columns, Mask, steady, warmed_up
 from pipeprof.analyze.profile.histogram import Series, Sketch
 from pipeprof.analyze.profile.pauses import PauseFinder
-from pipeprof.analyze.profile.pipeline_stages import BusyStage
 from pipeprof.analyze.profile.slow_batches import slow_batches
 from pipeprof.analyze.profile.stage_times import (
     BLOCKED,
@@ -20,22 +19,13 @@ from pipeprof.analyze.profile.stage_times import (
     resource_seconds,
     stage_seconds,
 )
-from pipeprof.analyze.profile.stall_attribution import (
-    PIPELINE,
-    UNKNOWN,
-    causes,
-    places,
-    ranked,
-)
+from pipeprof.analyze.profile.stall_charges import StallCharges
 from pipeprof.analyze.profile.worker_sketches import INSIDE, WorkerSketches, add_workers, measured
-from pipeprof.analyze.thresholds import MINOR_SHARE
 from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
 
 GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
 COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
 _COUNTED = ("bytes", "requests", "h2d_bytes", "sampler_s")
-_MOST_EXTRAPOLATION = 2.0
-"""Multiple of the sampled batches' mean stall. Beyond it the cause of other stalls is unknown."""
 
 
 class Summary:
@@ -69,17 +59,7 @@ class Summary:
         """Seconds to fetch and collate a batch."""
         self.depth = Sketch()
         """Batches that lay ready when one was asked for."""
-        self.blame: defaultdict[str, float] = defaultdict(float)
-        """Seconds of stall by cause."""
-        self.blocked_hand_over_s: defaultdict[str, float] = defaultdict(float)
-        """The part of ``blame`` in which a finished batch waited for its worker's interpreter or
-        for a core."""
-        self.limited: str | None = None
-        """The stage that waits for something whose rate is limited, see `limited_rate`."""
-        self.busiest: BusyStage | None = None
-        """The stage that limits a loader which works in threads, if one does."""
-        self.awaited_in: defaultdict[str, float] = defaultdict(float)
-        """Seconds of stall by the stage in which the awaited batch was."""
+        self.charges = StallCharges()
         self.workers: defaultdict[int, WorkerSketches] = defaultdict(WorkerSketches)
         self.series = Series(("stall_s", "cycle_s", "samples"))
         self.memory: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
@@ -143,7 +123,7 @@ class Summary:
             self.gauges[gauge].add(getattr(columns, gauge))
         depth = queue_depth(columns, self._warmup)[mask]
         seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
-        self._charge(columns, mask)
+        self.charges.add(columns, mask)
         columns = columns.take(mask)
         if not len(columns):
             return
@@ -168,14 +148,10 @@ class Summary:
         scale = self.measured / self.watched if self.watched else 0.0
         for name in _COUNTED:
             self.sums[name] *= scale
-        stall_s, watched_s = self.sums["stall_s"], self.sums["watched_stall_s"]
-        scale = min(stall_s / watched_s, _MOST_EXTRAPOLATION * scale) if watched_s > 0 else 0.0
-        for charges in (self.blame, self.blocked_hand_over_s, self.awaited_in):
-            for cause in charges:
-                charges[cause] *= scale
-        for charges in (self.blame, self.awaited_in):
-            charges[UNKNOWN] += stall_s - scale * watched_s
-        self.sums["slow_stall_s"] *= scale
+        charged = self.charges.extrapolate(
+            self.sums["watched_stall_s"], self.sums["stall_s"], scale
+        )
+        self.sums["slow_stall_s"] *= charged
 
     def stage_stats(self) -> dict[str, StageStats]:
         """Return the figures of each stage, but not of stages inside a data set that is opaque."""
@@ -215,44 +191,6 @@ class Summary:
         unknown."""
         cpu, native = self.resources[CPU], self.resources[NATIVE]
         return cpu.mean + (native.mean if native.count else 0.0)
-
-    def is_awaited(self, stage: str) -> bool:
-        """Whether more than a minor part of the stall is charged to ``stage``. The rate of a
-        storage may be limited and yet leave workers ahead of main."""
-        return self.blame[stage] > MINOR_SHARE * sum(self.blame.values())
-
-    def charge_all_to(self, stage: str) -> None:
-        """Charge the whole stall of a known cause to ``stage``, whose rate is limited. Saving time
-        anywhere else would only let it wait longer."""
-        self.limited = stage
-        unknown = self.blame.pop(UNKNOWN, 0.0)
-        total = sum(self.blame.values())
-        self.blame.clear()
-        self.blame.update({stage: total, UNKNOWN: unknown})
-        self.blocked_hand_over_s.clear()
-
-    def charge_pipeline(self, bound: BusyStage) -> None:
-        """Charge the whole stall to the loader's own pipeline, of which ``bound`` is the limit."""
-        self.busiest = bound
-        total = sum(self.blame.values())
-        for charges in (self.blame, self.awaited_in):
-            charges.clear()
-            charges[PIPELINE] = total
-
-    def ranked_blame(self) -> dict[str, float]:
-        """Return the seconds of stall by cause, largest first."""
-        return ranked(self.blame)
-
-    def _charge(self, columns: Columns, mask: Mask) -> None:
-        """Charge the stall of the batches in ``mask`` to its causes. What their workers did
-        meanwhile follows from all of ``columns``."""
-        charged, blocked = causes(columns)
-        for sums, charges in (
-            (self.blame, charged), (self.blocked_hand_over_s, blocked),
-            (self.awaited_in, places(columns)),
-        ):  # fmt: skip
-            for cause, seconds in charges.items():
-                sums[cause] += float(seconds[mask].sum())
 
     def _source(self, stage: Stage) -> Source:
         """Return whether the figures of ``stage`` are measured or estimated. Serialising that was

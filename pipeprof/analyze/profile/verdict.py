@@ -130,7 +130,7 @@ def headline_figures(
         "reason": reason,
         "reason_share": share,
         "tensors": summary.gauges["tensors"].mean,
-        "stage": summary.busiest.stage.name if summary.busiest else None,
+        "stage": summary.charges.busiest.stage.name if summary.charges.busiest else None,
     }
 
 
@@ -139,14 +139,14 @@ def _reason(summary: Summary, cause: str) -> tuple[str, float]:
     are empty and NaN where they are unknown."""
     if cause == str(Stage.TRANSFER) and summary.gauges["tensors"].mean >= MANY_TENSORS:
         return "tensors", nan
-    if cause == PIPELINE and summary.busiest is not None:
-        return f"stage-{summary.busiest.known_by}", summary.busiest.share
+    if cause == PIPELINE and summary.charges.busiest is not None:
+        return f"stage-{summary.charges.busiest.known_by}", summary.charges.busiest.share
     if cause == WORKER_CPU:
         return "cores", summary.share_of_fetch(RUN_QUEUE)
-    if cause == summary.limited:
+    if cause == summary.charges.limited:
         return "limited", nan
-    blocked_s = summary.blocked_hand_over_s[cause]
-    if blocked_s and blocked_s / summary.blame[cause] >= MOSTLY:
+    blocked_s = summary.charges.blocked_hand_over_s[cause]
+    if blocked_s and blocked_s / summary.charges.blame[cause] >= MOSTLY:
         return "interpreter", nan
     blocked, computing = summary.share_of_fetch(BLOCKED), summary.share_of_fetch(CPU)
     if cause in STAGES and blocked >= MOSTLY:

@@ -18,7 +18,7 @@ def stage_bound(facts: Facts) -> Figures | None:
     Fix: work on more items of this stage at once, where it waits. Where it computes in Python,
     threads take turns, and only processes or cheaper work help.
     """
-    bound = facts.summary.busiest
+    bound = facts.summary.charges.busiest
     if bound is None or not facts.starved:
         return None
     more = more_threads(facts)
