@@ -36,6 +36,8 @@ class KeptWorkers:
         self._stay = self._stayed = False
         """Whether workers run on after this epoch, and whether they did after the last one."""
         self._begun_s = self._ready_s = 0.0
+        self._awaits_first = False
+        """Whether the epoch has not delivered a batch yet."""
         self.started_s: float | None = None
         """What the last start of workers took, until the first batch came."""
         self.continued_s: float | None = None
@@ -54,14 +56,17 @@ class KeptWorkers:
     def begin(self) -> bool:
         """Begin an epoch. Return whether workers of the last one may be used."""
         self._begun_s = self._ready_s = self._now()
+        self._awaits_first = True
         data = self._digest() if self._may_stay else None
         self._stayed = self._stay and data is not None and data == self._copied
         self._copied = data
         return self._stayed
 
-    def first_batch(self) -> None:
-        """Note that the first batch of the epoch came."""
-        self._ready_s = self._now()
+    def delivered(self) -> None:
+        """Note that batches came. Only the first ones of an epoch matter."""
+        if not self._awaits_first:
+            return
+        self._awaits_first, self._ready_s = False, self._now()
         if self._stayed:
             self.continued_s = self._ready_s - self._begun_s
         else:

@@ -28,6 +28,7 @@ class EpochOrder:
         self._indices: Iterator[Any] = iter(())
         self._returned: deque[Any] = deque()
         self._workers_started = False
+        self._later_seeds = torch.Generator()
 
     def begin(self) -> torch.Generator:
         """Start an epoch.
@@ -47,7 +48,13 @@ class EpochOrder:
             if loader.num_workers:
                 self._indices = iter(self._sampler)
         self._workers_started = loader.num_workers > 0
+        self._later_seeds.manual_seed(seeds.initial_seed() + 1)
         return seeds
+
+    def later_seeds(self) -> torch.Generator:
+        """Return the like for workers that start later in the epoch."""
+        seed = int(torch.empty((), dtype=torch.int64).random_(generator=self._later_seeds))
+        return torch.Generator().manual_seed(seed)
 
     def draw(self) -> Any:
         """Return the next indices. Raises `StopIteration` at the end of the epoch."""

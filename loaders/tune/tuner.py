@@ -8,8 +8,7 @@ import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 
 from pipeprof.loaders.instrument.inside import being_measured
 from pipeprof.loaders.instrument.loader_info import known_length
@@ -70,13 +69,9 @@ class Tuner:
         self._notes = notes
         self._keep = keep
         self._order = EpochOrder(loader)
-        self._seeds = torch.Generator()
-        """Of the workers that start next."""
         self._own, self._first = own, terms.first
-        self._can_be_undone = not isinstance(loader.dataset, IterableDataset)
-        """Whether other workers can fetch what those of a failed setting did not deliver."""
-        spared = own if self._can_be_undone else None
-        self._variants = Variants(loader, self._order, spared, name)
+        self._variants = Variants(loader, self._order, own, name)
+        self.show = self._variants.show
         self.show(shown)
         self._left_open = LeftOpen.by(loader)
         self._failures: dict[TunedSetting, str] = {}
@@ -91,19 +86,10 @@ class Tuner:
         self._kept = KeptWorkers(loader, may_keep_workers, clock.now)
         self._started: Variant | None = None
         """The variant whose workers this epoch began with, if it started them."""
-        self._awaits_first = False
-        """Whether the epoch has not delivered a batch yet."""
         self._closed = False
         self._open: Callable[[], TunedEpoch | None] = _none
         """Of the epoch that has not ended."""
         self._carried: Callable[[], CarriedEpoch | None] = _none
-
-    def show(self, shown: LiveLoader | None) -> None:
-        """Before the first epoch: give the figures of all settings to ``shown``, too."""
-        if self._variants.shown is None:
-            self._variants.shown = shown
-        elif shown is not None:
-            self._variants.shown.add(shown.outputs)
 
     @property
     def searches(self) -> bool:
@@ -142,13 +128,11 @@ class Tuner:
             variant.part.reset()
         if not self._kept.begin() and not self.loader.persistent_workers:
             self._variants.end_all_but(None)
-        self._seeds = self._order.begin()
+        seeds = self._order.begin()
         trial = None if self.within_epochs else self.live.wanted
         current = self.variant(trial or self.search.current)
         self._started = None if current.running else current
-        current.start(self._seeds)
-        self._seeds = torch.Generator().manual_seed(self._seeds.initial_seed() + 1)
-        self._awaits_first = True
+        current.start(seeds)
         if self._variants.shown is not None:
             self._variants.shown.begin_epoch(known_length(self.loader))
         return CarriedEpoch(current, self._left_open)
@@ -192,9 +176,8 @@ class Tuner:
             epoch: What delivered them, all with its current variant.
             times: When each was asked for and delivered. The step on the last one has not begun.
         """
-        if self._awaits_first and times:
-            self._awaits_first = False
-            self._kept.first_batch()
+        if times:
+            self._kept.delivered()
         if self._left_open.what and self._steps is not None:  # before it starts any worker
             self._give_up(f"{self._left_open.what}: {_NO_FORK}")
         if self._steps is None:
@@ -232,7 +215,7 @@ class Tuner:
         on_trial, may_be_forks = variant.setting != search.current, False
         if reason is None and not variant.trusted:  # the data may be at fault, or only its forks
             reason, may_be_forks = f"its workers raised {type(error).__name__}", True
-        if reason is None or not self._can_be_undone:
+        if reason is None or not self._variants.can_be_undone:
             return False
         blamed = [variant] if on_trial else self._variants.running_with(variant)
         if not blamed or (may_be_forks and not on_trial):
@@ -250,7 +233,7 @@ class Tuner:
         current = self.variant(search.current)
         if current.lost_worker:
             current.end()
-        current.start(self._next_seeds())
+        current.start(self._order.later_seeds())
         epoch.resume(current)
         return True
 
@@ -270,7 +253,7 @@ class Tuner:
             if not variant.running:
                 # if memory gets short, the kernel may kill a worker of either
                 self.variant(self.search.current).ignore_deaths()
-                variant.start(self._next_seeds())
+                variant.start(self._order.later_seeds())
             if variant.ready:
                 epoch.switch(variant)
             elif variant.lost_worker:
@@ -305,10 +288,6 @@ class Tuner:
         with suppress_and_log(_log, "other ranks wait for this one"):
             ranks = self.live.ranks
             ranks.leave(f"the search of rank {ranks.rank} failed")
-
-    def _next_seeds(self) -> torch.Generator:
-        seed = int(torch.empty((), dtype=torch.int64).random_(generator=self._seeds))
-        return torch.Generator().manual_seed(seed)
 
 
 def _none() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from pipeprof.loaders.tune.order import EpochOrder
 from pipeprof.loaders.tune.variant import Variant
@@ -22,13 +22,15 @@ class Variants:
         self,
         loader: DataLoader[Any],
         order: EpochOrder,
-        own: TunedSetting | None,
+        own: TunedSetting,
         name: str,
     ) -> None:
-        """All settings but ``own`` may fail, and then others take their place; with ``None`` that
-        is possible for none. ``name`` is that of the loader in profiles."""
+        """``own`` is the setting of the user's loader. ``name`` is that of the loader in
+        profiles."""
+        self.can_be_undone = not isinstance(loader.dataset, IterableDataset)
+        """Whether other workers can fetch what those of a failed setting did not deliver."""
         self.shown: LiveLoader | None = None
-        """Gets the figures of all settings; set it before the first one is asked for."""
+        """Gets the figures of all settings."""
         self._loader, self._order, self._own, self._name = loader, order, own, name
         self._by_setting: dict[TunedSetting, Variant] = {}
         self._renewed: list[Variant] = []
@@ -37,11 +39,18 @@ class Variants:
     def of(self, setting: TunedSetting) -> Variant:
         """Return the variant of ``setting``, which is made when it is first asked for."""
         if setting not in self._by_setting:
-            may_fail = self._own is not None and setting != self._own
+            may_fail = self.can_be_undone and setting != self._own
             made = Variant(self._loader, setting, self._order, may_fail, self._name)
             made.profiler.live = self.shown
             self._by_setting[setting] = made
         return self._by_setting[setting]
+
+    def show(self, shown: LiveLoader | None) -> None:
+        """Before the first epoch: give the figures of all settings to ``shown``, too."""
+        if self.shown is None:
+            self.shown = shown
+        elif shown is not None:
+            self.shown.add(shown.outputs)
 
     def known(self, setting: TunedSetting) -> Variant | None:
         """Return the variant of ``setting`` if it was made."""

@@ -36,7 +36,7 @@ class Epochs:
         Within the epoch the scale of the data set becomes ``change``."""
         used = self.kept.begin()
         self._clock.sleep(0.0 if used else self._start_s)
-        self.kept.first_batch()
+        self.kept.delivered()
         self._clock.sleep(100.0)
         if change is not None:
             self.data.scale = change
