@@ -172,6 +172,7 @@ class InlineObserver:
         return table
 
     def close(self) -> None:
+        self.set_active(False)  # a loader may keep its iterator for the next pass
         self._patches.close()
 
 

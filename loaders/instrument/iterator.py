@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.instrument.inline_observer import Observer
 from pipeprof.loaders.instrument.sampling import CHECK_EVERY, LONGEST, SamplingSchedule
+from pipeprof.loaders.instrument.torchs_iterator import torchs_within
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.finalizer import finalizer
 from pipeprof.measure.loader_pass import FLUSH_EVERY, FLUSH_RECORDED_EVERY, Pass
@@ -36,7 +37,7 @@ class TimedPass:
     loop evicts it from the caches, so that each step costs about 0.1 µs."""
 
     __slots__ = ("_default_key", "_device", "_key", "_key_takes_batch", "_monitor", "_now",
-                 "_observer", "_owner", "_pass", "_until_check", "iterator")  # fmt: skip
+                 "_observer", "_owner", "_pass", "_torchs", "_until_check", "iterator")  # fmt: skip
 
     _key: Callable[[Any], Any] | None
     _default_key: int | None
@@ -45,7 +46,7 @@ class TimedPass:
     def __init__(
         self, iterator: Iterator[Any], owner: PassOwner, loader_pass: Pass, observer: Observer
     ) -> None:
-        self.iterator = iterator
+        self.iterator, self._torchs = iterator, torchs_within(iterator)
         self._owner = owner
         self._pass, self._now = loader_pass, loader_pass.now
         self._observer, self._key_takes_batch = observer, observer.key_takes_batch
@@ -59,7 +60,7 @@ class TimedPass:
         self._set_recording(True)
         # an unknown version of torch may raise anything
         with suppress_and_log(_log, "the first batches of a pass are not recorded"):
-            self._set_recording(owner.schedule.start(observer))
+            self._set_recording(owner.schedule.start(observer, self._torchs))
         self._find_device()
 
     @property
@@ -93,7 +94,7 @@ class TimedPass:
         if key is not None:
             # a batch is any object, and torch may change: an error must not reach the training
             try:
-                batch_key = key(batch if self._key_takes_batch else self.iterator)
+                batch_key = key(batch if self._key_takes_batch else self._torchs)
             except Exception as error:
                 log_caught(_log, error, "a batch's stages are not known")
         delivered_s = self._now()
@@ -119,7 +120,7 @@ class TimedPass:
             self._find_device()
         with suppress_and_log(_log, "which batches to record next was not decided"):
             recorded, count = self._owner.schedule.check(
-                self._observer, self.iterator, not self.only_timed, self.delivered
+                self._observer, self._torchs, not self.only_timed, self.delivered
             )
             self._set_recording(recorded)
             self._until_check = min(LONGEST, count)

@@ -16,6 +16,7 @@ from pipeprof.loaders.instrument.guarded_start import GuardedStart
 from pipeprof.loaders.instrument.inline_observer import Observer
 from pipeprof.loaders.instrument.inside import being_measured
 from pipeprof.loaders.instrument.iterator import TimedPass
+from pipeprof.loaders.instrument.torchs_iterator import torchs_within
 from pipeprof.log import log_caught
 from pipeprof.measure.loader_pass import Pass
 
@@ -36,7 +37,10 @@ class Starter(Protocol):
         self, loader: Any, start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer | None]: ...
 
-    def observer_of(self, iterator: Any) -> Observer | None: ...
+    @property
+    def last_iterator(self) -> Any: ...
+
+    def observe_again(self, loader: Any, iterator: Any) -> Observer | None: ...
 
     def unobserved(self, reason: str) -> Observer: ...
 
@@ -72,6 +76,7 @@ class LatePass:
         loader, get_iterator = self._loader, self._loader._get_iterator
         asked_s = self._pass.now()
         made: tuple[Any, Observer | None] | None = None
+        kept = _Kept(self._starter, loader)
 
         def hooked() -> Any:
             nonlocal made
@@ -90,6 +95,7 @@ class LatePass:
             with being_measured(loader):
                 batch = next(self.iterator)
         except BaseException as error:
+            kept.close()
             if made is not None and made[1] is not None:
                 made[1].close()
             if isinstance(error, StopIteration):
@@ -99,27 +105,49 @@ class LatePass:
             del vars(loader)["_get_iterator"]
             if own is not None:
                 vars(loader)["_get_iterator"] = own
-        if made is None:  # persistent workers begin their next epoch
-            kept = safe_getattr(loader, "_iterator")
-            made = kept, self._starter.observer_of(kept)
-        torchs, observer = made
+        if made is None and kept.continues:
+            made = kept.iterator, kept.observer
+        else:
+            kept.close()
+        torchs, observer = made or (None, None)
         if observer is None:
             observer = self._starter.unobserved(f"{type(loader).__name__} makes no iterator")
-        begun = BegunGenerator(self.iterator, batch, torchs)
+        begun = BegunGenerator(self.iterator, batch, torchs_within(torchs))
         self._timed = self._timed_pass(loader, begun, self._pass, observer)
         batch = self._timed.take()
         self._pass.asked_earlier(asked_s)
         return batch
 
 
+class _Kept:
+    """Torch's iterator of the last pass, if it still exists. Then the loader may continue with it:
+    one that has persistent workers, or that keeps the iterator itself as YOLO's does."""
+
+    def __init__(self, starter: Starter, loader: Any) -> None:
+        self._loader = loader
+        self.iterator = starter.last_iterator
+        exists = self.iterator is not None
+        self.observer = starter.observe_again(loader, self.iterator) if exists else None
+        self._yielded = safe_getattr(self.iterator, "_num_yielded")
+
+    @property
+    def continues(self) -> bool:
+        """Whether the batch that was taken last came from it."""
+        if self.iterator is None:
+            return False
+        persistent = torchs_within(safe_getattr(self._loader, "_iterator")) is self.iterator
+        return persistent or safe_getattr(self.iterator, "_num_yielded") != self._yielded
+
+    def close(self) -> None:
+        if self.observer is not None:
+            self.observer.close()
+
+
 class BegunGenerator:
-    """A generator of which the first batch was taken, with the attributes of torch's iterator."""
+    """A generator of which the first batch was taken, and torch's iterator that it takes from."""
 
     def __init__(self, generator: Iterator[Any], first: Any, torchs: Any) -> None:
         self._generator, self._first, self._torchs = generator, [first], torchs
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._torchs, name)
 
     def __iter__(self) -> Iterator[Any]:
         return self

@@ -22,9 +22,10 @@ from pipeprof.loaders.instrument.inline_observer import (
 from pipeprof.loaders.instrument.late_start import makes_it_later
 from pipeprof.loaders.instrument.loader_info import LoaderInfo
 from pipeprof.loaders.instrument.sampling import SamplingSchedule
+from pipeprof.loaders.instrument.torchs_iterator import torchs_within
 from pipeprof.loaders.instrument.worker_hooks import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver, why_unobserved
-from pipeprof.loaders.instrument.worker_starts import WorkerStarts
+from pipeprof.loaders.instrument.worker_starts import WorkerStarts, workers_are_threads
 from pipeprof.loaders.pipelines.observer import PipelineObserver
 from pipeprof.log import log_caught
 from pipeprof.measure.clock import Clock
@@ -52,8 +53,10 @@ class ObservedStart:
         self.pipeline = PipelineObserver(clock)
         self.missing: dict[str, str] = {}
         """Stages that could not be observed → reason."""
-        self._persistent: tuple[Callable[[], Any], WorkerObserver] | None = None
-        """A weak reference to the hooked iterator that the loader keeps, and its observer."""
+        self._last: Callable[[], Any] = _none
+        """A weak reference to torch's iterator of the last pass."""
+        self._last_observer: WorkerObserver | None = None
+        """Of that iterator, where it has workers."""
 
     def start(
         self, loader: Any, start: Callable[[], Iterator[Any]]
@@ -82,11 +85,21 @@ class ObservedStart:
         self.unobserved(f"{type(loader).__name__} is not a torch DataLoader")
         return iterator, StagesObserver(self.info.batch_size, iterator, opened)
 
+    @property
+    def last_iterator(self) -> Any:
+        """Torch's iterator of the last pass, while it exists."""
+        return self._last()
+
     def observer_of(self, iterator: Any) -> WorkerObserver | None:
         """Return the observer that is already attached to ``iterator``, if any."""
-        if iterator is not None and self._persistent and self._persistent[0]() is iterator:
-            return self._persistent[1]
-        return None
+        iterator = torchs_within(iterator)
+        return self._last_observer if iterator is not None and iterator is self._last() else None
+
+    def observe_again(self, loader: DataLoader[Any], iterator: Any) -> Observer | None:
+        """Observe another pass of an iterator that ``loader`` has kept."""
+        if iterator is not None and loader.num_workers == 0:
+            return self._observe_inline(loader, iterator)[1]
+        return self.observer_of(iterator)
 
     def _observe_inline(
         self, loader: DataLoader[Any], iterator: Iterator[Any]
@@ -94,13 +107,15 @@ class ObservedStart:
         if makes_it_later(iterator):
             return iterator, None
         observer = InlineObserver(self._whole, self._clock)
+        torchs = torchs_within(iterator)
         try:
-            observer.attach(iterator)
+            observer.attach(torchs)
         except Exception as error:
             log_caught(_log, error, "the stages of a loader without workers are not measured")
             return iterator, self.unobserved(
                 f"{type(loader).__name__} makes an iterator of its own"
             )
+        self._last = weakref.ref(torchs)
         self.requests.add(observer.requests)
         return iterator, observer
 
@@ -108,7 +123,9 @@ class ObservedStart:
         self, loader: DataLoader[Any], start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer | None]:
         """Start workers with our hook, unless they are running already."""
-        running = safe_getattr(loader, "_iterator")
+        running = torchs_within(safe_getattr(loader, "_iterator"))
+        if workers_are_threads(loader):
+            return start(), self.unobserved("its workers are threads of the training process")
         try:
             ring = Ring(loader.num_workers * (loader.prefetch_factor or 2) + _SPARE_SLOTS)
             self.schedule.begin_pass(ring, self.info.capacity)
@@ -134,13 +151,13 @@ class ObservedStart:
         attached = self.observer_of(iterator)
         if attached is not None:
             return iterator, attached
-        reason = why_unobserved(loader, iterator, running)
+        torchs = torchs_within(iterator)
+        reason = why_unobserved(loader, torchs, running)
         if reason is not None:
             return iterator, self.unobserved(reason)
-        observer.attach(iterator)
+        observer.attach(torchs)
         self.requests.add(table)
-        if loader.persistent_workers or safe_getattr(loader, "_iterator") is iterator:
-            self._persistent = weakref.ref(iterator), observer
+        self._last, self._last_observer = weakref.ref(torchs), observer
         return iterator, observer
 
     def unobserved(self, reason: str) -> HostObserver:
@@ -148,3 +165,7 @@ class ObservedStart:
         for stage in ("fetch", "collate", "transfer"):
             self.missing[stage] = reason
         return HostObserver(self.info.batch_size)
+
+
+def _none() -> None:
+    return None

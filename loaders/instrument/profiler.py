@@ -103,6 +103,7 @@ class LoaderProfiler:
         self._describe(loader)  # while the workers start
         if observer is not None:
             return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))
+        loader_pass.may_fill_later = False  # the next pass may overwrite records
         late = LatePass(self._start, self._timed_pass, loader, iterator, loader_pass)
         return ProfiledIterator(late)
 

@@ -179,13 +179,14 @@ class SamplingSchedule:
     def _inline_cost_s(self) -> float:
         return INLINE_COST_S + self._device_s
 
-    def start(self, observer: Observer) -> bool:
+    def start(self, observer: Observer, iterator: Any) -> bool:
         """Return whether the first batch of a pass is recorded, and set the hooks accordingly."""
         if isinstance(observer, InlineObserver):
             return self._check_inline(observer, 0)[0]
         if not isinstance(observer, WorkerObserver) or not observer.may_pause:
             return True
-        recorded = observer.ring.window()[1] > 0
+        # a loader may continue with an iterator that has delivered batches before
+        recorded: bool = observer.ring.window()[1] > iterator._rcvd_idx
         observer.set_active(recorded)
         return recorded
 

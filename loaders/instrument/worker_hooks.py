@@ -150,6 +150,8 @@ class FetcherHooks:
         if on is self.active:
             return
         fetcher, self.active = self._owner(), on
+        if fetcher is None:
+            return
         if on:
             self._tally = Tally(True, self._clock)
             if isinstance(self._fetch, OthersFetch) and fetcher.fetch != self.fetch:

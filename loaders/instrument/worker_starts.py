@@ -15,12 +15,20 @@ from functools import wraps
 from multiprocessing import process, reduction
 from typing import Any
 
+from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.monkeypatch import Method, wrap_in
 from pipeprof.log import log_caught
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.model import PickledStarts
 
 _log = logging.getLogger(__name__)
+
+
+def workers_are_threads(loader: Any) -> bool:
+    """Return whether the workers of ``loader`` are threads of this process, as MONAI's may be. What
+    is hooked for a worker would then stay hooked here for good."""
+    kind = safe_getattr(safe_getattr(loader, "multiprocessing_context"), "Process")
+    return isinstance(kind, type) and not issubclass(kind, process.BaseProcess)
 
 
 class _ThisThread(threading.local):

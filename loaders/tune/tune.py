@@ -17,6 +17,7 @@ from pipeprof.errors import UsageError
 from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.loaders.instrument.inside import loader_within
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.instrument.worker_starts import workers_are_threads
 from pipeprof.loaders.instrument.wrap import live_loader
 from pipeprof.loaders.tune.agreement import terms_of
 from pipeprof.loaders.tune.candidates import SETTINGS, Bounds, with_values
@@ -191,6 +192,8 @@ def _why_not(loader: Any, exact: bool) -> str:
         return "another profiler has replaced the iterators of DataLoader"
     if _is_iterable(loader) and not isinstance(loader.dataset, FileDataset):
         return "its data set is iterable: other workers might yield other samples"
+    if workers_are_threads(loader):
+        return "its workers are threads of the training process"
     if loader._iterator is not None:
         return "its persistent workers are running already"
     if exact and loader.persistent_workers:

@@ -50,7 +50,7 @@ def recorded(observer: Any, cycles_s: list[float], is_rank: bool) -> Iterator[in
     clock.sleep(random.uniform(0, 3))  # it is ready later than others
     if isinstance(observer, WorkerObserver):
         schedule.begin_pass(observer.ring, CAPACITY)
-    on, until_check = schedule.start(observer), 1
+    on, until_check = schedule.start(observer, SimpleNamespace(_rcvd_idx=0)), 1
     for batch, cycle_s in enumerate(cycles_s):
         if on:
             yield batch
