@@ -85,6 +85,8 @@ def raise_if_starved(result: Profile | SweepResult, name: str, limit: float) -> 
     from pipeprof.units import format_share
 
     if isinstance(result, Profile):
+        if result.diagnosis.taken_ahead:
+            raise ProfileError(f"{name} cannot be checked. {result.diagnosis.headline}")
         shares, at = {name: result.diagnosis.starved_fraction}, ""
     else:
         shares = {data.url: data.best.starved_fraction for data in own_data_sets(result)}

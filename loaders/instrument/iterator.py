@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
 from pipeprof.loaders.instrument.inline_observer import Observer
 from pipeprof.loaders.instrument.sampling import CHECK_EVERY, LONGEST, SamplingSchedule
+from pipeprof.loaders.instrument.taking_thread import takes_ahead
 from pipeprof.loaders.instrument.torchs_iterator import torchs_within
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.finalizer import finalizer
@@ -28,6 +30,8 @@ class PassOwner(Protocol):
 
     live_s: float
     """Seconds spent on showing and exporting its figures."""
+    taken_ahead: bool
+    """Whether a thread takes batches ahead of the training loop."""
 
     def find_device(self) -> DeviceMonitor | None: ...
 
@@ -113,6 +117,8 @@ class TimedPass:
         the first batch, and then at least every `LONGEST` batches. Its own time does not count as
         a stall."""
         self._until_check = CHECK_EVERY
+        if self.delivered == 1 and takes_ahead(sys._getframe()):
+            self._owner.taken_ahead = True
         with suppress_and_log(_log, "the figures of the last batches are not complete"):
             most = FLUSH_EVERY if self.only_timed else FLUSH_RECORDED_EVERY
             self._pass.flush_if_full(LONGEST, most)

@@ -77,6 +77,7 @@ class LoaderProfiler:
         self.live: LiveLoader | None = None
         """What shows and exports the figures; set it before the first pass that it should show."""
         self.live_s = 0.0
+        self.taken_ahead = False
         self.name = name
         self._whole, self._clock = whole, clock
         self._start = ObservedStart(whole, clock)
@@ -214,6 +215,7 @@ class LoaderProfiler:
             pickled_starts=self._start.worker_starts.snapshot(),
             limited_cache=info.limited_cache,
             dispatch=self._dispatch,
+            taken_ahead=self.taken_ahead,
             pipeline=pipeline,
             pipeline_threads=self._start.pipeline.threads(),
         )

@@ -169,7 +169,7 @@ def _conclude(recording: Recording, summary: Summary, threshold: float) -> _Conc
     blame = summary.charges.ranked_blame()
     requests = explain_missing_fit(request_stats(recording.requests))
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
-    diagnosis = diagnose(summary, blame, threshold, storage)
+    diagnosis = diagnose(summary, blame, threshold, storage, recording.taken_ahead)
     if diagnosis.evidence:
         evidence = storage_evidence(diagnosis.evidence, storage.figures, requests)
         diagnosis = replace(diagnosis, evidence=evidence)

@@ -115,6 +115,9 @@ class Diagnosis:
     has_step: bool = True
     """Whether the loop trains. Where it does not, only the loader is measured and the verdict is
     *inconclusive*."""
+    taken_ahead: bool = False
+    """Whether a thread takes the batches ahead of the training loop, and waits for room in between.
+    How long training waits is then unknown, and the verdict is *inconclusive*."""
 
 
 @dataclass(frozen=True)

@@ -288,6 +288,8 @@ class Recording:
     limited_cache: LimitedCache | None = None
     dispatch: Dispatch | None = None
     """``None`` where each rank reads its own batches."""
+    taken_ahead: bool = False
+    """Whether a thread takes the batches ahead of the training loop."""
     pipeline: tuple[PipelineStage, ...] = ()
     """Stages of a loader that works in threads, from its sources to the batch."""
     pipeline_threads: PipelineThreads | None = None

@@ -88,11 +88,12 @@ def _figures(profile: Profile) -> Iterator[tuple[str, float | None]]:
 def _verdict(profile: Profile) -> Iterator[tuple[str, float | None]]:
     diagnosis, rates = profile.diagnosis, profile.throughput
     yield "measured_batches", profile.measured_batches
-    if profile.measured_batches:
+    if profile.measured_batches and not diagnosis.taken_ahead:
         yield "starved_fraction", diagnosis.starved_fraction
         yield "starved_fraction_low", diagnosis.starved_interval[0]
         yield "starved_fraction_high", diagnosis.starved_interval[1]
         yield "accelerator_utilisation", diagnosis.accelerator_utilisation
+    if profile.measured_batches:
         yield "samples_per_s", rates.samples_per_s
         yield "batches_per_s", rates.batches_per_s
         yield "bytes_per_s", rates.bytes_per_s

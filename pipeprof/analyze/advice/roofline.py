@@ -34,7 +34,8 @@ def limits(facts: Facts, storage: StorageBound) -> dict[str, Limit]:
     if bound is not None and bound.known_by == "busy" and facts.rate > 0:
         figures = {"stage": bound.stage.name, "busy": bound.share}
         found[PIPELINE] = facts.rate / bound.share, figures
-    if facts.step_s > 0 and facts.diagnosis.has_step:
+    diagnosis = facts.diagnosis
+    if facts.step_s > 0 and diagnosis.has_step and not diagnosis.taken_ahead:
         found[ACCELERATOR] = facts.samples / facts.step_s, {}
     sums = facts.summary.sums
     if facts.requests is not None and sums["bytes"] and sums["requests"]:

@@ -14,6 +14,8 @@ def headline(diagnosis: Diagnosis, figures: Figures) -> str:
     code: str = diagnosis.verdict if diagnosis.has_step else "no-step"
     reason = fill(_REASONS[str(figures["reason"])], figures)
     words = {**figures, "why": reason, "wait": _WAITS.get(cause, cause)}
+    if diagnosis.taken_ahead:
+        code = "taken-ahead"
     if not figures["measured"]:
         empty = "elsewhere" if figures["reads_elsewhere"] else "empty"
         code = "unmeasured" if figures["total"] else empty
@@ -34,6 +36,8 @@ _HEADLINES: Final = {
     "starved": f"Starved: {_SHARE}; {{of_stall:percent}} of that wait was {{wait}}{{why}}.",
     "inconclusive": f"Inconclusive: {_SHARE}, measured over {{measured}} batches; the interval "
     "spans the {threshold:share} threshold.",
+    "taken-ahead": "Inconclusive: a thread takes the batches ahead of the training loop, so how "
+    "long that waits is unknown. pipeprof.wrap(iter(loader)) measures that.",
     "no-step": "No training step: the loader gives {samples_per_s:count} samples/s; limited by "
     "{cause}, {of_time:percent} of the time{why}.",
 }

@@ -17,6 +17,8 @@ def starved(profile: Profile) -> LabelledFigure:
         return LabelledFigure("starved", "no step", "the loader is measured alone")
     if not profile.measured_batches:
         return LabelledFigure("starved", "unknown", _NO_BATCH)
+    if diagnosis.taken_ahead:
+        return LabelledFigure("starved", "unknown", "a thread takes the batches ahead")
     accelerator = ", emulated accelerator" if is_emulated(profile.environment.accelerator) else ""
     used = f"utilisation {format_share(diagnosis.accelerator_utilisation)}"
     return LabelledFigure(

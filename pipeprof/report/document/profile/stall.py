@@ -65,7 +65,9 @@ def _causes(profile: Profile) -> list[tuple[str, float]]:
 
 
 def _title(profile: Profile) -> str:
-    return f"What the {'accelerator' if profile.diagnosis.has_step else 'loop'} waited for"
+    diagnosis = profile.diagnosis
+    who = "thread" if diagnosis.taken_ahead else "accelerator" if diagnosis.has_step else "loop"
+    return f"What the {who} waited for"
 
 
 def _share(profile: Profile) -> str:
