@@ -1,7 +1,7 @@
 """A plain loop over loaders of other libraries: `python other_loaders.py plain|wrap KIND`.
 
 KIND: stateful (torchdata), nodes (torchdata), webdataset, datasets (Hugging Face), streaming
-(MosaicML), litdata, grain, spdl.
+(MosaicML), litdata, grain, spdl, geometric (PyG), monai.
 """
 
 from __future__ import annotations
@@ -124,10 +124,41 @@ def spdl(_: Path) -> Any:
     return batches()
 
 
-KINDS: dict[str, Callable[[Path], Any]] = {
-    each.__name__: each
-    for each in (stateful, nodes, webdataset, datasets, streaming, litdata, grain, spdl)
-}
+def geometric(_: Path) -> Any:
+    from torch_geometric.data import Data
+    from torch_geometric.loader import NodeLoader
+    from torch_geometric.sampler import BaseSampler, SamplerOutput
+
+    class Lone(BaseSampler):
+        """Samples nodes without neighbours."""
+
+        def sample_from_nodes(self, index: Any, **options: Any) -> SamplerOutput:
+            sleep(FETCH_S * len(index.node))
+            none = torch.empty(0, dtype=torch.int64)
+            known = index.input_id, index.time
+            return SamplerOutput(node=index.node, row=none, col=none, edge=None, metadata=known)
+
+        def sample_from_edges(self, *_: Any, **__: Any) -> Any:
+            raise NotImplementedError
+
+    rows = torch.tensor(list(map(row, range(SAMPLES))))
+    graph = Data(x=rows, edge_index=torch.empty(2, 0, dtype=torch.int64))
+    return NodeLoader(
+        graph, Lone(), batch_size=BATCH, num_workers=2, filter_per_worker=False,
+        transform=lambda found: found.x,
+    )  # fmt: skip
+
+
+def monai(_: Path) -> Any:
+    from monai.data import ThreadDataLoader
+
+    return ThreadDataLoader(Samples(), batch_size=BATCH, num_workers=2, use_thread_workers=True)
+
+
+_MAKERS = (
+    stateful, nodes, webdataset, datasets, streaming, litdata, grain, spdl, geometric, monai,
+)  # fmt: skip
+KINDS: dict[str, Callable[[Path], Any]] = {each.__name__: each for each in _MAKERS}
 
 
 def main() -> None:

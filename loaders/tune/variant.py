@@ -13,6 +13,7 @@ from torch.utils.data._utils import signal_handling
 
 from pipeprof.loaders.dataset.dataset import FileDataset
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.instrument.torchs_iterator import torchs_within
 from pipeprof.loaders.tune.native_threads import limit_threads
 from pipeprof.loaders.tune.order import EpochOrder, PartOfEpoch
 from pipeprof.model import TunedSetting
@@ -163,7 +164,7 @@ class Variant:
 
     @property
     def _iterator(self) -> Any:
-        return vars(self._loader)["_iterator"]
+        return torchs_within(vars(self._loader)["_iterator"])
 
 
 class ReportStart:

@@ -22,6 +22,7 @@ KINDS = {
     "nodes": ("main", HOST),
     "grain": ("main", HOST),
     "spdl": ("main", HOST),
+    "geometric": ("main", WHOLE),
 }
 """Loaders of other libraries: their environment, and the stages that are observed of them."""
 
@@ -45,11 +46,23 @@ def test_the_slow_stage_of_a_loader_that_works_in_threads_is_named(kind: str, st
     assert found["concurrency"] == 2
 
 
-@pytest.mark.parametrize("kind", ["stateful", "webdataset", "datasets"])
+@pytest.mark.parametrize("kind", ["stateful", "webdataset", "datasets", "geometric"])
 def test_loaders_of_other_libraries_in_a_script_that_is_not_edited(kind: str, tmp_path) -> None:
     answer = train_under_run("main", "other_loaders.py", tmp_path, kind)
     (name,) = answer.profiles
     check(answer, plain("main", "other_loaders.py", kind), WHOLE, name)
+
+
+@pytest.mark.parametrize("how", ["wrap", "run"])
+def test_workers_that_are_threads_train_as_without_us(how: str, tmp_path) -> None:
+    bare = plain("main", "other_loaders.py", "monai")
+    if how == "wrap":
+        answer = train("main", "other_loaders.py", "wrap", "monai")
+    else:
+        answer = train_under_run("main", "other_loaders.py", tmp_path, "monai")
+    (profile,) = answer.profiles.values()
+    assert answer.losses == bare.losses
+    assert profile["missing"]["fetch"] == "its workers are threads of the training process"
 
 
 SHARDS = """

@@ -18,6 +18,7 @@ from pipeprof.errors import UsageError
 from pipeprof.loaders.tune.search import Candidate
 from pipeprof.loaders.tune.variant import Variant
 from pipeprof.model import Recording, TunedSetting
+from tests.loaders.test_own_iterators import AddsInMain
 from tests.loaders.tune.tuned import Slow, samples, tuned, tuned_by
 
 pytestmark = [
@@ -44,6 +45,13 @@ def test_it_finds_workers_while_training_runs() -> None:
     assert tuning.after.batches_per_s > 1.5 * tuning.before.batches_per_s
     assert "num_workers=0: failed" not in str(tuning)
     assert tuning.code in str(tuning)
+
+
+def test_a_loader_with_an_iterator_of_its_own_around_torchs_is_tuned() -> None:
+    loader = tuned(AddsInMain(Slow(3200), 4, num_workers=1), TunedSetting(4, 2))
+    assert samples(loader) == [each + 1000 for each in range(3200)]
+    assert loader.tuning().chosen.num_workers == 4
+    assert samples(loader) == [each + 1000 for each in range(3200)]
 
 
 @pytest.mark.parametrize("named", [True, False])
