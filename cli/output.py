@@ -85,7 +85,7 @@ def raise_if_starved(result: Profile | SweepResult, name: str, limit: float) -> 
     from pipeprof.units import format_share
 
     if isinstance(result, Profile):
-        if result.diagnosis.taken_ahead:
+        if result.diagnosis.unjudged:
             raise ProfileError(f"{name} cannot be checked. {result.diagnosis.headline}")
         shares, at = {name: result.diagnosis.starved_fraction}, ""
     else:

@@ -6,6 +6,7 @@ hold no reference back to it. So the iterator is dropped, and its workers end, a
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ import numpy as np
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
 from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
 from pipeprof.loaders.pipelines.observer import OpenPass
+from pipeprof.log import suppress_and_log
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.loader_pass import FLUSH_EVERY
 from pipeprof.measure.patches.all_reads import reads_recorded
@@ -32,6 +34,8 @@ from pipeprof.measure.rows import (
     as_array,
     unknown_rows,
 )
+
+_log = logging.getLogger(__name__)
 
 _WORKER, _PINNED, _SAMPLES = (
     SOURCE_FIELDS.index(name) for name in ("worker", "pinned_s", "samples")
@@ -172,7 +176,9 @@ class InlineObserver:
         return table
 
     def close(self) -> None:
-        self.set_active(False)  # a loader may keep its iterator for the next pass
+        # a loader may keep its iterator for the next pass
+        with suppress_and_log(_log, "a fetcher keeps its hooks"):
+            self.set_active(False)
         self._patches.close()
 
 

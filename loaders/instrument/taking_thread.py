@@ -22,7 +22,7 @@ def takes_ahead(frame: FrameType | None) -> bool:
     Args:
         frame: That of our code, which was asked.
     """
-    if threading.current_thread() is threading.main_thread():
+    if threading.get_ident() == threading.main_thread().ident:
         return False
     while frame is not None and _passes_on(frame):
         frame = frame.f_back

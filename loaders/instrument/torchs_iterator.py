@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.utils.data.dataloader import _BaseDataLoaderIter
+from torch.utils.data import dataloader
+
+from pipeprof.loaders.instrument.attributes import safe_getattr
+
+_TORCHS: Any = getattr(dataloader, "_BaseDataLoaderIter", ())
+"""The class of torch's iterators; none where an unknown version of torch has no such class."""
 
 
 def torchs_within(iterator: Any) -> Any:
     """Return torch's iterator that ``iterator`` holds, as that of PyG's loaders does; ``iterator``
     itself where it holds none, or several."""
-    if isinstance(iterator, _BaseDataLoaderIter):
+    if issubclass(type(iterator), _TORCHS):
         return iterator
-    attributes = getattr(iterator, "__dict__", None)
-    found = [each for each in (attributes or {}).values() if isinstance(each, _BaseDataLoaderIter)]
+    attributes = safe_getattr(iterator, "__dict__")
+    values = [*attributes.values()] if isinstance(attributes, dict) else []
+    # `isinstance` would ask each for its class, and a lazy object would then be made
+    found = [each for each in values if issubclass(type(each), _TORCHS)]
     return found[0] if len(found) == 1 else iterator

@@ -26,6 +26,7 @@ from pipeprof.analyze.profile.request_stats import request_stats
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stall_attribution import ranked
 from pipeprof.analyze.profile.storage_bottleneck import StorageBound, storage_bound
+from pipeprof.analyze.profile.unjudged import why_unjudged
 from pipeprof.analyze.profile.verdict import diagnose, headline_figures, pauses
 from pipeprof.analyze.wording.advice import recommendation
 from pipeprof.analyze.wording.findings import finding
@@ -169,7 +170,8 @@ def _conclude(recording: Recording, summary: Summary, threshold: float) -> _Conc
     blame = summary.charges.ranked_blame()
     requests = explain_missing_fit(request_stats(recording.requests))
     storage = storage_bound(summary, requests, recording.lone_requests, recording.source)
-    diagnosis = diagnose(summary, blame, threshold, storage, recording.taken_ahead)
+    unjudged = why_unjudged(recording, summary)
+    diagnosis = diagnose(summary, blame, threshold, storage, unjudged)
     if diagnosis.evidence:
         evidence = storage_evidence(diagnosis.evidence, storage.figures, requests)
         diagnosis = replace(diagnosis, evidence=evidence)

@@ -59,6 +59,7 @@ from pipeprof.model.profile import Profile as Profile
 from pipeprof.model.profile import QueueDepth as QueueDepth
 from pipeprof.model.profile import TableName as TableName
 from pipeprof.model.profile import Throughput as Throughput
+from pipeprof.model.profile import Unjudged as Unjudged
 from pipeprof.model.profile import Verdict as Verdict
 from pipeprof.model.profile import WorkerStats as WorkerStats
 from pipeprof.model.reading import OnError as OnError

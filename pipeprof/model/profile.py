@@ -20,6 +20,7 @@ PROFILE_SCHEMA: Final = "pipeprof.profile/1"
 TableName = Literal["stages", "batches", "workers"]
 """A table of a profile, for `Profile.to_arrow`."""
 Verdict = Literal["starved", "fed", "inconclusive"]
+Unjudged = Literal["", "taken-ahead", "iterator-per-batch"]
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,10 @@ class Diagnosis:
     has_step: bool = True
     """Whether the loop trains. Where it does not, only the loader is measured and the verdict is
     *inconclusive*."""
-    taken_ahead: bool = False
-    """Whether a thread takes the batches ahead of the training loop, and waits for room in between.
-    How long training waits is then unknown, and the verdict is *inconclusive*."""
+    unjudged: Unjudged = ""
+    """Why the waits of the loop are not those of training; empty where they are. A thread takes the
+    batches ahead of it, or it makes a new iterator for each batch. The verdict is then
+    *inconclusive*."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def _figures(profile: Profile) -> Iterator[tuple[str, float | None]]:
 def _verdict(profile: Profile) -> Iterator[tuple[str, float | None]]:
     diagnosis, rates = profile.diagnosis, profile.throughput
     yield "measured_batches", profile.measured_batches
-    if profile.measured_batches and not diagnosis.taken_ahead:
+    if profile.measured_batches and not diagnosis.unjudged:
         yield "starved_fraction", diagnosis.starved_fraction
         yield "starved_fraction_low", diagnosis.starved_interval[0]
         yield "starved_fraction_high", diagnosis.starved_interval[1]

@@ -68,10 +68,10 @@ def from_profile(profile: Profile, file: str) -> Given:
     samples = rate.samples_per_s / rate.batches_per_s
     worker_s = [profile.stages[name].mean_s for name in _WORKER_STAGES if name in profile.stages]
     cpu, step = profile.resources.get("cpu"), profile.stages.get("step")
-    ahead = profile.diagnosis.taken_ahead
+    unjudged = profile.diagnosis.unjudged
     values: dict[str, float | None] = {
         "batch_size": samples,
-        "step_s": step.mean_s if step and not ahead else None,
+        "step_s": step.mean_s if step and not unjudged else None,
         "bytes_per_sample": rate.bytes_per_s / rate.samples_per_s,
         "worker_s_per_sample": sum(worker_s) / samples,
         "cpu_s_per_sample": cpu.mean_s / samples if cpu else None,
@@ -79,7 +79,7 @@ def from_profile(profile: Profile, file: str) -> Given:
         "tensor_bytes": _mean(profile.batches.batch_bytes, samples),
         "worker_private_bytes": _mean(profile.batches.private_bytes),
         "physical_share": _physical_share(profile),
-        "starved_fraction": None if ahead else profile.diagnosis.starved_fraction,
+        "starved_fraction": None if unjudged else profile.diagnosis.starved_fraction,
         "dataset_bytes": profile.source.bytes if profile.source else None,
     }
     if profile.requests is not None:

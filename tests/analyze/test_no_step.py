@@ -58,6 +58,7 @@ def test_a_loop_without_a_step_gets_the_loaders_rate_and_its_limit(recording):
         inline_run(step_s=0.001),
         steps(150e-6),
         steps(10e-6, 10e-6, 10e-6, 10e-6, 5e-3),  # gradients are gathered over five batches
+        steps(*[10e-6] * 19, 0.02),  # and over twenty, which are drawn at once
         inline_run(8, step_s=0.0),  # too few to say
         inline_run(read_s=5e-6, decode_s=5e-6, collate_s=0, other_s=0, step_s=50e-6),  # fed
     ],

@@ -37,6 +37,15 @@ def test_many_values_keep_their_quantiles_within_one_percent_and_their_sum_exact
     )
 
 
+@pytest.mark.parametrize("count", [1000, 100_000])
+def test_the_sum_of_long_values_is_known(count):
+    values = lognormal(count)
+    sketch = Sketch()
+    sketch.add(values)
+    assert sketch.total_above(0.01) == pytest.approx(values[values > 0.01].sum(), rel=0.01)
+    assert sketch.total_above(values.max() + 1) == Sketch().total_above(0.0) == 0
+
+
 def test_its_room_is_bounded():
     sketch = Sketch()
     for _ in range(100):

@@ -92,7 +92,18 @@ DOCUMENTS = {
     "first-screen-of-a-sweep": first_screen(sample_sweep()),
     **{name: full_report(result) for name, result in RESULTS.items()},
 }
-_CHOICES = {"verdict", "state", "source", "kind", "schema", "shown", "per", "of", "measured_by"}
+_CHOICES = {
+    "unjudged",
+    "verdict",
+    "state",
+    "source",
+    "kind",
+    "schema",
+    "shown",
+    "per",
+    "of",
+    "measured_by",
+}
 """Fields whose values are a fixed few words."""
 
 

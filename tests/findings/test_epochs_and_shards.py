@@ -163,3 +163,32 @@ def test_a_cache_that_evicts_what_the_next_epoch_needs(limit, held, taken, found
     profile = loader.profile()
     assert ("full-cache" in codes(profile)) == found
     assert not found or "at least 200 B again" in text_of(profile, "full-cache")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_iterator_for_each_batch(workers):
+    loader = pipeprof.wrap(DataLoader([tiny()] * 40, 4, shuffle=True, num_workers=workers))
+    for _ in range(12):
+        next(iter(loader))
+        time.sleep(0.002)
+    profile = loader.profile()
+    text = text_of(profile, "iterator-per-batch")
+    assert "Each of 12 iterators gave one batch" in text
+    assert ("It starts 1 worker" in text) == bool(workers)
+    assert "batches = iter(loader)" in text
+    (advice,) = profile.recommendations
+    assert (advice.setting, advice.proposed) == ("iterator", "one for each epoch")
+    diagnosis = profile.diagnosis
+    assert (diagnosis.verdict, diagnosis.unjudged) == ("inconclusive", "iterator-per-batch")
+    assert diagnosis.headline.startswith("Inconclusive: the loop makes a new iterator")
+    assert "worker-start-up-each-epoch" not in codes(profile)
+
+
+@pytest.mark.parametrize("take", [2, None])
+def test_epochs_that_are_short_or_left_are_epochs(take):
+    loader = pipeprof.wrap(DataLoader([tiny()] * (4 if take is None else 40), 4))
+    for _ in range(12):
+        for number, _ in enumerate(loader, 1):
+            if number == take:
+                break
+    assert "iterator-per-batch" not in codes(loader.profile())

@@ -149,6 +149,51 @@ def test_one_that_asks_its_parent_is_measured_as_one_long_epoch() -> None:
     assert {each is None for each in profile.batches.fetch_start_s} == {False}
 
 
+class Odd:
+    """An iterator that nobody can look into."""
+
+    def __init__(self, iterator: Any) -> None:
+        self._next = iterator.__next__
+
+    def __iter__(self) -> Odd:
+        return self
+
+    def __next__(self) -> Any:
+        return self._next()
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("not to be looked into")
+
+
+class Lazy:
+    """Makes what it stands for when it is asked for its class."""
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("made too early")
+
+
+class Odder(DataLoader[Any]):
+    def _get_iterator(self) -> Any:
+        return Odd(super()._get_iterator())
+
+
+class HoldsLazy(AddsInMain):
+    def _get_iterator(self) -> Any:
+        iterator = super()._get_iterator()
+        iterator.lazy = Lazy()
+        return iterator
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("kind", [Odder, HoldsLazy])
+def test_what_an_iterator_holds_is_never_asked(kind: Any, workers: int) -> None:
+    loader = pipeprof.wrap(kind(Marked(), 4, num_workers=workers))
+    assert len(epochs_of(loader)) == EPOCHS * BATCHES
+    assert ("fetch" in loader.profile().missing) == (kind is Odder)
+
+
 class AsThread(threading.Thread):
     """A "process" that is a thread, as MONAI's may be."""
 

@@ -72,8 +72,8 @@ def test_the_verdict_is_left_open(iterate: Callable[[Any], Any]) -> None:
     train(lambda: iterate(loader))
     profile = loader.profile()
     diagnosis = profile.diagnosis
-    assert (diagnosis.verdict, diagnosis.taken_ahead, diagnosis.more_batches) == (
-        "inconclusive", True, None
+    assert (diagnosis.verdict, diagnosis.unjudged, diagnosis.more_batches) == (
+        "inconclusive", "taken-ahead", None
     )  # fmt: skip
     assert "pipeprof.wrap(iter(loader))" in str(profile)
     assert not any("starved" in name for name in metrics(profile))
@@ -93,7 +93,7 @@ def test_the_iterator_of_such_a_loader_can_be_wrapped() -> None:
 
     train(batches, step_s=4 * FETCH_S)
     diagnosis = wrapped[0].profile().diagnosis
-    assert not diagnosis.taken_ahead
+    assert not diagnosis.unjudged
     assert diagnosis.starved_fraction < 0.2
 
 
@@ -103,11 +103,11 @@ def test_a_training_loop_in_a_thread_is_one() -> None:
     thread.start()
     thread.join()
     diagnosis = loader.profile().diagnosis
-    assert (diagnosis.verdict, diagnosis.taken_ahead) == ("starved", False)
+    assert (diagnosis.verdict, diagnosis.unjudged) == ("starved", "")
 
 
 def test_where_the_thread_never_waits_for_room_the_loader_is_the_limit() -> None:
     loader = pipeprof.wrap(data_loader())
     train(lambda: TakenAhead(loader), step_s=0.0)
     diagnosis = loader.profile().diagnosis
-    assert (diagnosis.has_step, diagnosis.taken_ahead) == (False, False)
+    assert (diagnosis.has_step, diagnosis.unjudged) == (False, "")

@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeprof.analyze.advice import capacity_needed, pipeline
-from pipeprof.analyze.advice.findings import cores, main_process, order, start, transfer
+from pipeprof.analyze.advice.findings import (
+    cores,
+    epochs,
+    main_process,
+    order,
+    start,
+    transfer,
+)
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import PredictedEffect, Proposal
 from pipeprof.analyze.advice.roofline_estimate import cores_are_the_limit, enough_for_cores, rate
@@ -24,6 +31,8 @@ _MOST_PROPOSALS = 3
 
 def advise(facts: Facts) -> tuple[Proposal, ...]:
     """Return at most three proposals; none when nothing needs to change, or nothing is known."""
+    if iterator := epochs.iterator_per_batch.find(facts):
+        return (Proposal("keep-iterator", "iterator", iterator),)
     # the verdict leaves out the time that these cost, so they do not depend on it
     always = (*_persistent_workers(facts), *_pinned_copies(facts))
     if facts.starved and (found := pipeline.proposals(facts)):

@@ -35,7 +35,7 @@ def limits(facts: Facts, storage: StorageBound) -> dict[str, Limit]:
         figures = {"stage": bound.stage.name, "busy": bound.share}
         found[PIPELINE] = facts.rate / bound.share, figures
     diagnosis = facts.diagnosis
-    if facts.step_s > 0 and diagnosis.has_step and not diagnosis.taken_ahead:
+    if facts.step_s > 0 and diagnosis.has_step and not diagnosis.unjudged:
         found[ACCELERATOR] = facts.samples / facts.step_s, {}
     sums = facts.summary.sums
     if facts.requests is not None and sums["bytes"] and sums["requests"]:

@@ -47,7 +47,7 @@ def worth(facts: Facts, simulate: Simulate) -> dict[str, Worth]:
     """Return the worth by cause, in the order of blame, without those that are unknown."""
     stall_s = facts.summary.sums["stall_s"]
     diagnosis = facts.diagnosis
-    if diagnosis.verdict == "fed" or diagnosis.taken_ahead or not stall_s > 0:
+    if diagnosis.verdict == "fed" or diagnosis.unjudged or not stall_s > 0:
         return {}
     causes = [name for name, seconds in facts.summary.charges.ranked_blame().items()
               if seconds >= _LEAST_STALL_SHARE * stall_s]  # fmt: skip

@@ -56,6 +56,15 @@ class Sketch:
         middles = ((2 * bins[places] + 1) << (_SHIFT - 1)).view(np.float64)
         return tuple(middles.tolist())
 
+    def total_above(self, bound: float) -> float:
+        """Return the sum of the values above ``bound``; that of bins by their middles."""
+        if not self._bins:
+            return float(sum(each[each > bound].sum() for each in self._values))
+        numbers = np.array([*self._bins])
+        middles = ((2 * numbers + 1) << (_SHIFT - 1)).view(np.float64)
+        counts = np.array([*self._bins.values()])
+        return float((middles * counts)[middles > bound].sum())
+
     def stats(self, source: Source, moved: float = 0, requests: float = 0) -> StageStats:
         """Return the figures of a stage whose seconds were added, with the bytes it ``moved``."""
         p50, p95, p99 = self.quantiles(0.50, 0.95, 0.99)

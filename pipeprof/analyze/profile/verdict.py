@@ -22,6 +22,7 @@ from pipeprof.model import (
     Pauses,
     PauseStats,
     Stage,
+    Unjudged,
     Verdict,
 )
 
@@ -31,7 +32,7 @@ def diagnose(
     charges: Mapping[str, float],
     threshold: float,
     storage: StorageBound,
-    taken_ahead: bool = False,
+    unjudged: Unjudged = "",
 ) -> Diagnosis:
     """Return the diagnosis, without the sentences that `analyze.wording` adds.
 
@@ -43,16 +44,16 @@ def diagnose(
         charges: Seconds of stall by cause, largest first.
         threshold: Starved fraction, 0..1, from which the accelerator counts as starved.
         storage: The part of the storage that is to blame if reading is.
-        taken_ahead: Whether a thread takes the batches ahead of the training loop.
+        unjudged: Why there is no verdict, as of `profile.unjudged`.
     """
     count, wall_s = summary.measured, summary.sums["wall_s"]
     fraction = summary.sums["stall_s"] / wall_s if wall_s else 0.0
     interval = _interval(summary.series) if wall_s else (0.0, 1.0)
-    trains = has_step(summary)
-    ahead = taken_ahead and trains  # without a step, the loader is the limit all the same
-    verdict = _verdict(interval, threshold, count) if trains and not ahead else "inconclusive"
+    trains = bool(unjudged) or has_step(summary)
+    decides = trains and not unjudged
+    verdict = _verdict(interval, threshold, count) if decides else "inconclusive"
     cause = next(iter(charges), None)
-    if ahead:
+    if unjudged:
         cause = None
     bottleneck = "accelerator" if verdict == "fed" else cause if cause != UNKNOWN else None
     reads = bottleneck == str(Stage.READ)
@@ -66,10 +67,10 @@ def diagnose(
         evidence=storage.evidence if reads else "",
         accelerator_utilisation=1 - fraction if wall_s else 0.0,
         more_batches=_more_batches(count, fraction, interval, threshold)
-        if verdict == "inconclusive" and trains and not ahead
+        if verdict == "inconclusive" and decides
         else None,
         has_step=trains,
-        taken_ahead=ahead,
+        unjudged=unjudged,
     )
 
 

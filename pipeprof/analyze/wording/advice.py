@@ -115,6 +115,13 @@ TEXTS: Final = {
         "one thread pins all batches, {pin_s:duration} each. Not tried",
         "DataLoader(…, pin_memory=False)",
     ),
+    "keep-iterator": ProposalText(
+        "one for each batch",
+        "one for each epoch",
+        "a batch comes {first_s:duration} after its iterator was asked for, and each iterator "
+        "begins a new epoch. Not tried",
+        "for batch in loader:\n    train_step(batch)",
+    ),
     "keep-workers": ProposalText(
         "False",
         "True",

@@ -101,6 +101,14 @@ TEXTS: Final = {
         "The run had {epochs:n epoch}.",
         "Set persistent_workers=True; it is off.",
     ),
+    "iterator-per-batch": FindingText(
+        "A new iterator is made for each batch",
+        "Each of {iterators:n iterator} gave one batch, {first_s:duration} after it was asked for. "
+        "«{workers:if}It starts {workers:n worker}, which fetch batches that nobody takes. »Each "
+        "begins a new epoch.",
+        "Iterate the loader by for, or make one iterator before the loop: batches = iter(loader), "
+        "and in the loop next(batches).",
+    ),
     "epoch-drain": FindingText(
         "Each epoch begins with an empty queue",
         "The first batch of a typical epoch came after {first_s:duration} of {epoch_s:duration}, "

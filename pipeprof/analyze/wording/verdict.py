@@ -14,8 +14,7 @@ def headline(diagnosis: Diagnosis, figures: Figures) -> str:
     code: str = diagnosis.verdict if diagnosis.has_step else "no-step"
     reason = fill(_REASONS[str(figures["reason"])], figures)
     words = {**figures, "why": reason, "wait": _WAITS.get(cause, cause)}
-    if diagnosis.taken_ahead:
-        code = "taken-ahead"
+    code = diagnosis.unjudged or code
     if not figures["measured"]:
         empty = "elsewhere" if figures["reads_elsewhere"] else "empty"
         code = "unmeasured" if figures["total"] else empty
@@ -38,6 +37,8 @@ _HEADLINES: Final = {
     "spans the {threshold:share} threshold.",
     "taken-ahead": "Inconclusive: a thread takes the batches ahead of the training loop, so how "
     "long that waits is unknown. pipeprof.wrap(iter(loader)) measures that.",
+    "iterator-per-batch": "Inconclusive: the loop makes a new iterator for each batch, and each of "
+    "them begins anew. Make one for an epoch.",
     "no-step": "No training step: the loader gives {samples_per_s:count} samples/s; limited by "
     "{cause}, {of_time:percent} of the time{why}.",
 }

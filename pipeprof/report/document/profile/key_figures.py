@@ -8,6 +8,10 @@ from pipeprof.report.document.wording import count_range, is_emulated, share_ran
 from pipeprof.units import format_count, format_rate, format_share
 
 _NO_BATCH = "no batch was measured after warm-up"
+_UNJUDGED = {
+    "taken-ahead": "a thread takes the batches ahead",
+    "iterator-per-batch": "a new iterator for each batch",
+}
 
 
 def starved(profile: Profile) -> LabelledFigure:
@@ -17,8 +21,10 @@ def starved(profile: Profile) -> LabelledFigure:
         return LabelledFigure("starved", "no step", "the loader is measured alone")
     if not profile.measured_batches:
         return LabelledFigure("starved", "unknown", _NO_BATCH)
-    if diagnosis.taken_ahead:
-        return LabelledFigure("starved", "unknown", "a thread takes the batches ahead")
+    if diagnosis.unjudged:
+        return LabelledFigure(
+            "starved", "unknown", _UNJUDGED.get(diagnosis.unjudged, diagnosis.unjudged)
+        )
     accelerator = ", emulated accelerator" if is_emulated(profile.environment.accelerator) else ""
     used = f"utilisation {format_share(diagnosis.accelerator_utilisation)}"
     return LabelledFigure(

@@ -66,8 +66,8 @@ def _causes(profile: Profile) -> list[tuple[str, float]]:
 
 def _title(profile: Profile) -> str:
     diagnosis = profile.diagnosis
-    who = "thread" if diagnosis.taken_ahead else "accelerator" if diagnosis.has_step else "loop"
-    return f"What the {who} waited for"
+    trains = diagnosis.has_step and not diagnosis.unjudged
+    return f"What the {'accelerator' if trains else 'loop'} waited for"
 
 
 def _share(profile: Profile) -> str:
