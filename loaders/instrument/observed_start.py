@@ -53,7 +53,7 @@ class ObservedStart:
         self.pipeline = PipelineObserver(clock)
         self.missing: dict[str, str] = {}
         """Stages that could not be observed → reason."""
-        self._last: Callable[[], Any] = _none
+        self._last: Callable[[], Any] = lambda: None
         """A weak reference to torch's iterator of the last pass."""
         self._last_observer: WorkerObserver | None = None
         """Of that iterator, where it has workers."""
@@ -165,7 +165,3 @@ class ObservedStart:
         for stage in ("fetch", "collate", "transfer"):
             self.missing[stage] = reason
         return HostObserver(self.info.batch_size)
-
-
-def _none() -> None:
-    return None

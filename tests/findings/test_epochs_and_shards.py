@@ -174,7 +174,7 @@ def test_an_iterator_for_each_batch(workers):
     profile = loader.profile()
     text = text_of(profile, "iterator-per-batch")
     assert "Each of 12 iterators gave one batch" in text
-    assert ("It starts 1 worker" in text) == bool(workers)
+    assert ("1 worker began to fetch batches that nobody took" in text) == bool(workers)
     assert "batches = iter(loader)" in text
     (advice,) = profile.recommendations
     assert (advice.setting, advice.proposed) == ("iterator", "one for each epoch")

@@ -240,3 +240,24 @@ def assert_recorded(
         moments += [log.delivered_s[place], log.done_s[place]]
         assert None not in moments, (place, moments)
         assert moments == sorted(moments), (place, moments)
+
+
+class Around:
+    """Adds to each batch in the main process, as the iterators of PyG do."""
+
+    def __init__(self, iterator: Any, add: Callable[[Any], Any]) -> None:
+        self.iterator, self.add = iterator, add
+
+    def __iter__(self) -> Around:
+        return self
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        self.iterator._reset(loader, first_iter)
+
+    def __next__(self) -> Any:
+        return self.add(next(self.iterator))
+
+
+class AddsInMain(DataLoader[Any]):
+    def _get_iterator(self) -> Any:
+        return Around(super()._get_iterator(), lambda batch: batch + 1000)

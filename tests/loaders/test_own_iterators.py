@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from multiprocessing.context import SpawnContext
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, _DatasetKind
 from torch.utils.data._utils import worker as torchs_worker
 
 import pipeprof
-from tests.loaders.forms import SAMPLES, Marked
+from tests.loaders.forms import SAMPLES, AddsInMain, Marked
 
 BATCHES = SAMPLES // 4
 EPOCHS = 3
@@ -59,27 +59,6 @@ class EndlessByParent(Endless):
             self.iterator = DataLoader.__iter__(self)
         for _ in range(len(self)):
             yield next(self.iterator)
-
-
-class Around:
-    """Adds to each batch in the main process, as the iterators of PyG do."""
-
-    def __init__(self, iterator: Any, add: Callable[[Any], Any]) -> None:
-        self.iterator, self.add = iterator, add
-
-    def __iter__(self) -> Around:
-        return self
-
-    def _reset(self, loader: Any, first_iter: bool = False) -> None:
-        self.iterator._reset(loader, first_iter)
-
-    def __next__(self) -> Any:
-        return self.add(next(self.iterator))
-
-
-class AddsInMain(DataLoader[Any]):
-    def _get_iterator(self) -> Any:
-        return Around(super()._get_iterator(), lambda batch: batch + 1000)
 
 
 def epochs_of(loader: Any) -> list[list[float]]:

@@ -19,13 +19,13 @@ _LEAST_SHARE = 0.9
 
 def why_unjudged(recording: Recording, summary: Summary) -> Unjudged:
     """Return why there is no verdict; empty where there is one."""
-    if has_iterator_per_batch(recording.epochs):
+    if _has_iterator_per_batch(recording.epochs):
         return "iterator-per-batch"
     # a thread that never waits for room shows that the loader is the limit
     return "taken-ahead" if recording.taken_ahead and has_step(summary) else ""
 
 
-def has_iterator_per_batch(epochs: Sequence[Epoch]) -> bool:
+def _has_iterator_per_batch(epochs: Sequence[Epoch]) -> bool:
     """Whether the loop leaves its iterators after one batch, instead of exhausting them."""
     left = sum(epoch.batches == 1 and epoch.closing_s is None for epoch in epochs)
     return left >= max(_LEAST_ITERATORS, _LEAST_SHARE * len(epochs))

@@ -104,7 +104,7 @@ TEXTS: Final = {
     "iterator-per-batch": FindingText(
         "A new iterator is made for each batch",
         "Each of {iterators:n iterator} gave one batch, {first_s:duration} after it was asked for. "
-        "«{workers:if}It starts {workers:n worker}, which fetch batches that nobody takes. »Each "
+        "«{workers:if}For it, {workers:n worker} began to fetch batches that nobody took. »Each "
         "begins a new epoch.",
         "Iterate the loader by for, or make one iterator before the loop: batches = iter(loader), "
         "and in the loop next(batches).",

@@ -11,10 +11,9 @@ from pipeprof.model import Diagnosis
 def headline(diagnosis: Diagnosis, figures: Figures) -> str:
     """Return the sentence; ``figures`` are those of `profile.verdict.headline_figures`."""
     cause = str(figures["cause"])
-    code: str = diagnosis.verdict if diagnosis.has_step else "no-step"
+    code: str = diagnosis.unjudged or (diagnosis.verdict if diagnosis.has_step else "no-step")
     reason = fill(_REASONS[str(figures["reason"])], figures)
     words = {**figures, "why": reason, "wait": _WAITS.get(cause, cause)}
-    code = diagnosis.unjudged or code
     if not figures["measured"]:
         empty = "elsewhere" if figures["reads_elsewhere"] else "empty"
         code = "unmeasured" if figures["total"] else empty

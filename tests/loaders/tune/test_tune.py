@@ -18,7 +18,7 @@ from pipeprof.errors import UsageError
 from pipeprof.loaders.tune.search import Candidate
 from pipeprof.loaders.tune.variant import Variant
 from pipeprof.model import Recording, TunedSetting
-from tests.loaders.test_own_iterators import AddsInMain
+from tests.loaders.forms import AddsInMain
 from tests.loaders.tune.tuned import Slow, samples, tuned, tuned_by
 
 pytestmark = [

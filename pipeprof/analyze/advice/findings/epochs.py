@@ -8,7 +8,6 @@ from statistics import fmean, median
 from pipeprof.analyze.advice.findings.case import case
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import Figures
-from pipeprof.analyze.profile.unjudged import has_iterator_per_batch
 from pipeprof.model import Epoch
 
 _LEAST_EPOCHS = 6
@@ -27,15 +26,15 @@ def iterator_per_batch(facts: Facts) -> Figures | None:
     """A new iterator is made for each batch, as by `next(iter(loader))` within the loop.
 
     Reported when nine of ten iterators, and ten or more, were left after one batch. Each starts the
-    workers anew, and fetches more batches that nobody takes. With `shuffle=True` each draws a new
-    order: some samples come often, and others never.
+    workers anew, unless they persist, and has them fetch batches that nobody takes. With
+    `shuffle=True` each draws a new order: some samples come often, and others never.
 
     Fix: iterate the loader by `for`, or make one iterator before the loop:
     `batches = iter(loader)`.
     """
-    epochs = facts.recording.epochs
-    if not has_iterator_per_batch(epochs):
+    if facts.diagnosis.unjudged != "iterator-per-batch":
         return None
+    epochs = facts.recording.epochs
     first_s = median(epoch.first_batch_s or 0.0 for epoch in epochs)
     return {"iterators": len(epochs), "first_s": first_s}
 

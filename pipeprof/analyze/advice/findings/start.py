@@ -7,7 +7,6 @@ from statistics import median
 from pipeprof.analyze.advice.findings.case import case
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import Figures
-from pipeprof.analyze.profile.unjudged import has_iterator_per_batch
 from pipeprof.model import Epoch
 
 _LEAST_EPOCH_SHARE, _LEAST_EPOCH_S = 0.05, 0.02
@@ -37,8 +36,8 @@ def _start_up_s(epoch: Epoch, facts: Facts) -> float:
 
 def starts_each_epoch(facts: Facts) -> bool:
     """Return whether restarting workers takes a considerable part of each epoch."""
-    if has_iterator_per_batch(facts.recording.epochs):
-        return False
+    if facts.diagnosis.unjudged == "iterator-per-batch":
+        return False  # they restart for each batch
     each_s = start_up_s(facts)
     return each_s >= _LEAST_EPOCH_S and each_s >= _LEAST_EPOCH_SHARE * _epoch_s(facts)
 

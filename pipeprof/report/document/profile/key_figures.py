@@ -22,9 +22,7 @@ def starved(profile: Profile) -> LabelledFigure:
     if not profile.measured_batches:
         return LabelledFigure("starved", "unknown", _NO_BATCH)
     if diagnosis.unjudged:
-        return LabelledFigure(
-            "starved", "unknown", _UNJUDGED.get(diagnosis.unjudged, diagnosis.unjudged)
-        )
+        return LabelledFigure("starved", "unknown", _UNJUDGED[diagnosis.unjudged])
     accelerator = ", emulated accelerator" if is_emulated(profile.environment.accelerator) else ""
     used = f"utilisation {format_share(diagnosis.accelerator_utilisation)}"
     return LabelledFigure(
