@@ -28,6 +28,7 @@ READERS = {
     "polars": ("csv", "parquet", "arrow", "jsonl"),
     "pandas": ("csv", "jsonl"),
     "duckdb": ("csv", "parquet", "jsonl"),
+    "datasets": ("csv", "parquet", "arrow", "jsonl"),
     "python": ("csv", "jsonl", "webdataset"),
     "tf.data": ("tfrecord",),
     "tfrecord": ("tfrecord",),

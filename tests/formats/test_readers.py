@@ -6,6 +6,7 @@ import gzip
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -159,3 +160,18 @@ def test_python_reads_gzip_too() -> None:
     data = gzip.compress(b"a,b\n1,x\n")
     decoder = readers.read_by("python", get_format("csv"))
     assert rows(decoder, data).to_pydict() == {"a": [1], "b": ["x"]}
+
+
+def test_datasets_asks_no_server_and_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code = (
+        "import socket, pyarrow; from pipeprof.formats.readers import get;"
+        "socket.getaddrinfo = None;"
+        "schema = pyarrow.schema([('a', pyarrow.int64())]);"
+        "assert get('datasets').read('csv', b'a\\n1\\n', schema).num_rows == 1"
+    )
+    for name in ("HOME", "HF_HOME", "TMPDIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
