@@ -12,16 +12,17 @@ from pipeprof.measure import call_timer, import_hook
 from pipeprof.measure.patches import (
     file_reads,
     fsspec_reads,
+    obstore_reads,
     recorded_calls,
     replacing,
-    s3_library_reads,
+    s3torchconnector_reads,
 )
 
 _our_files = {
     module.__file__
     for module in (
-        call_timer, import_hook, file_reads, fsspec_reads, recorded_calls, replacing,
-        s3_library_reads,
+        call_timer, import_hook, file_reads, fsspec_reads, obstore_reads, recorded_calls,
+        replacing, s3torchconnector_reads,
     )
 }  # fmt: skip
 

@@ -1,8 +1,9 @@
 """Record the reads of a data set through libraries, Python's files and NumPy as the stage `read`.
 
 Nothing is recorded in a thread that is not making a batch. `fsspec_reads` patches fsspec,
-`s3_library_reads` libraries for S3, and `file_reads` Python's files. ``numpy.fromfile``, by which
-``numpy.load`` reads arrays, takes a descriptor, and is recorded as a whole.
+`obstore_reads` and `s3torchconnector_reads` libraries for S3, and `file_reads` Python's files.
+``numpy.fromfile``, by which ``numpy.load`` reads arrays, takes a descriptor, and is recorded as a
+whole.
 
 These reads are not recorded, as that would not be cheap or not be safe:
 
@@ -21,12 +22,18 @@ from typing import Any
 import numpy as np
 
 from pipeprof.log import suppress_and_log
-from pipeprof.measure.patches import fsspec_reads, s3_library_reads
+from pipeprof.measure.patches import fsspec_reads, obstore_reads, s3torchconnector_reads
 from pipeprof.measure.patches.file_reads import patch_open
 from pipeprof.measure.patches.recorded_calls import recorded_read
 from pipeprof.measure.patches.replacing import patch_when_imported, restore_all
 
 _log = logging.getLogger(__name__)
+
+_PATCHES = {
+    **fsspec_reads.PATCHES,
+    **obstore_reads.PATCHES,
+    **s3torchconnector_reads.PATCHES,
+}
 
 _lock = threading.Lock()
 _users = 0
@@ -65,7 +72,7 @@ def _begin() -> None:
     with _lock:
         _users += 1
         if _users == 1:
-            patch_when_imported({**fsspec_reads.PATCHES, **s3_library_reads.PATCHES})
+            patch_when_imported(_PATCHES)
 
 
 def _end() -> None:

@@ -1,0 +1,125 @@
+"""Record reads through obstore as the stage `read`.
+
+These are ``get_range``, ``get_ranges`` and ``get``, as functions of the module and as methods of a
+store. The bytes of ``get`` arrive later, in an answer whose type obstore does not export: it is
+patched when the first answer arrives. obstore's files and its coroutines are not recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+from math import nan
+from time import perf_counter
+from typing import Any
+
+from pipeprof.measure.patches.recorded_calls import recorded_read
+from pipeprof.measure.patches.replacing import Patches, replace
+from pipeprof.measure.requests import note_request
+from pipeprof.measure.stage_timer import current
+
+
+class _LastAnswer(threading.local):
+    """The last ``get`` of this thread."""
+
+    answer_id: int | None = None
+    asked_s = answered_s = nan
+
+
+_last = _LastAnswer()
+
+
+def _patch(module: Any) -> None:
+    ranges = recorded_read(module.get_range, nbytes=_nbytes, one_request=True)
+    replace(module, "get_range", ranges)
+    replace(module, "get_ranges", recorded_read(module.get_ranges, nbytes=_total_nbytes))
+    replace(module, "get", _recorded_get(module.get))
+
+
+def _nbytes(data: Any, _: object) -> int:
+    return len(data)
+
+
+def _total_nbytes(buffers: Sequence[Any], _: object) -> int:
+    return sum(map(len, buffers))
+
+
+def _none_yet(*_: object) -> int:
+    return 0
+
+
+def _recorded_get(get: Any) -> Any:
+    """Wrap ``get``, which returns when the first bytes of an object are here."""
+    reading = recorded_read(get, nbytes=_none_yet)
+
+    @functools.wraps(get)
+    def getting(*arguments: Any, **options: Any) -> Any:
+        tally = current.tally
+        if tally is None:
+            return get(*arguments, **options)
+        asked_s, answer = perf_counter(), None
+        try:
+            answer = reading(*arguments, **options)
+            return answer
+        finally:
+            answered_s = perf_counter()
+            if answer is not None:
+                _patch_type_of(answer)
+                _last.answer_id, _last.asked_s, _last.answered_s = id(answer), asked_s, answered_s
+            elif tally.note_requests:
+                note_request(asked_s, nan, answered_s, 0, failed=True)
+
+    return getting
+
+
+def _patch_type_of(answer: Any) -> None:
+    kind = type(answer)
+    if not hasattr(kind.bytes, "__wrapped__"):
+        for name in ("bytes", "buffer"):
+            replace(kind, name, _recorded_body(vars(kind)[name]))
+        for name in ("stream", "__iter__"):
+            replace(kind, name, _recorded_stream(vars(kind)[name]))
+
+
+def _recorded_body(method: Any) -> Any:
+    """Wrap what returns all bytes of an answer, which ends the request."""
+    reading = recorded_read(method, fewest=0, nbytes=_nbytes)
+
+    @functools.wraps(method)
+    def body(answer: Any) -> Any:
+        tally = current.tally
+        if tally is None:
+            return method(answer)
+        start_s, data = perf_counter(), None
+        try:
+            data = reading(answer)
+            return data
+        finally:
+            if tally.note_requests:
+                is_last = _last.answer_id == id(answer)
+                asked_s, first_s = (
+                    (_last.asked_s, _last.answered_s) if is_last else (start_s, start_s)
+                )
+                size = 0 if data is None else len(data)
+                note_request(asked_s, first_s, perf_counter(), size, failed=data is None)
+
+    return body
+
+
+def _recorded_stream(method: Any) -> Any:
+    """Wrap what returns the bytes of an answer in pieces. Their request is counted, not timed."""
+
+    @functools.wraps(method)
+    def stream(*arguments: Any, **options: Any) -> Any:
+        pieces = method(*arguments, **options)
+        kind = type(pieces)
+        if current.tally is not None and not hasattr(kind.__next__, "__wrapped__"):
+            part = recorded_read(vars(kind)["__next__"], fewest=0, nbytes=_nbytes)
+            replace(kind, "__next__", part)
+        return pieces
+
+    return stream
+
+
+PATCHES: Patches = {"obstore": _patch}
