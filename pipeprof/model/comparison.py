@@ -69,8 +69,8 @@ class Compared:
     samples_per_s: float
     samples_interval: tuple[float, float]
     """95 % interval of ``samples_per_s`` within this run."""
-    starved_fraction: float
-    """Share of the time, 0..1."""
+    starved_fraction: float | None
+    """Share of the time, 0..1; ``None`` where the waits are not those of the training."""
     verdict: Verdict
     bottleneck: str | None
     measured_batches: int

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pipeprof.model.profile import Verdict
+from pipeprof.model.profile import Unjudged, Verdict
 
 JOB_SCHEMA: Final = "pipeprof.job/1"
 
@@ -103,6 +103,8 @@ class TrainingJob:
     """``None`` without common steps."""
     idle: tuple[int, ...] = ()
     """Ranks that ended and had loaded nothing."""
+    unjudged: Unjudged = ""
+    """Why there is no verdict, as in the profile of the first such rank."""
     notes: tuple[str, ...] = ()
     schema: Literal["pipeprof.job/1"] = JOB_SCHEMA
 

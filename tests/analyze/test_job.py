@@ -211,6 +211,16 @@ def test_profiles_without_a_common_step():
     assert "have no step in common" in found.headline
 
 
+def test_a_rank_whose_loop_was_not_seen_waiting_leaves_the_verdict_open():
+    waits_s = some(0.010, ranks=2)
+    moments_s = np.arange(STEPS + 1) * 0.020
+    ranks = [of_rank(rank, moments_s, waits_s[rank], "a", "decode_s") for rank in (0, 1)]
+    ahead = replace(ranks[1], diagnosis=replace(ranks[1].diagnosis, unjudged="taken-ahead"))
+    found = job_of([RankSteps.of(ranks[0], "a"), RankSteps.of(ahead, "b")])
+    assert (found.verdict, found.unjudged, found.cures) == ("inconclusive", "taken-ahead", ())
+    assert "pipeprof.wrap(iter(loader)) measures that" in found.headline
+
+
 def test_the_map_shows_for_whose_batches_the_job_waited_and_when():
     waits_s = some(0.0001)
     waits_s[3, STEPS // 2 :] = 0.010

@@ -215,3 +215,12 @@ def test_whatever_the_types_allow_can_be_compared(before: Profile, after: Profil
     for pair in (two_runs(before, after, FILES), two_runs(before, drawn(0), FILES)):
         assert set(pair.stages) == {*before.stages, *pair.stages}
         assert pair.headline
+
+
+def test_where_the_waits_are_not_those_of_the_training_rates_alone_are_compared() -> None:
+    plain, slower = drawn(1), drawn(2, decode_ms=24.0)
+    ahead = replace(slower, diagnosis=replace(slower.diagnosis, unjudged="taken-ahead"))
+    pair = two_runs(plain, ahead, FILES)
+    assert pair.speed.shown == "slower"
+    assert (pair.after.starved_fraction, pair.starved.change, pair.stall.change) == (None,) * 3
+    assert "accelerator" not in pair.headline

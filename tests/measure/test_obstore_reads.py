@@ -67,9 +67,9 @@ def test_errors_are_those_of_the_library(store, read):
     limits = {"start": 0, "length": 1} if read == "get_range" else {}
     begin_noting()
     try:
-        with reads_recorded(), tallied(Tally(note_requests=True)) as tally:
-            with pytest.raises(FileNotFoundError):
-                getattr(store, read)("nowhere", **limits)
+        tally = Tally(note_requests=True)
+        with reads_recorded(), tallied(tally), pytest.raises(FileNotFoundError):
+            getattr(store, read)("nowhere", **limits)
         assert (tally.bytes, tally.requests) == (0, 1)
         assert [note[-1] for note in pending_notes] == [True]
     finally:

@@ -67,6 +67,8 @@ class RunIntervals:
     def starved(self) -> Estimate:
         """Return the starved fraction of the time, 0..1."""
         diagnosis = self._profile.diagnosis
+        if diagnosis.unjudged:
+            return Estimate(None, None)
         value = diagnosis.starved_fraction
         if self._profile.measured_batches < LEAST_BATCHES_FOR_VERDICT:
             return Estimate(value, None)
@@ -75,6 +77,8 @@ class RunIntervals:
     def stall(self) -> Estimate:
         """Return the mean seconds of stall per batch."""
         profile = self._profile
+        if profile.diagnosis.unjudged:
+            return Estimate(None, None)
         mean_s = profile.stall_s / max(profile.measured_batches, 1) * self._scale
         return self._mean(mean_s, self._stall_s)
 

@@ -175,7 +175,7 @@ def _compared(profile: Profile, file: str, intervals: RunIntervals) -> Compared:
         accelerator=profile.environment.accelerator,
         samples_per_s=profile.throughput.samples_per_s,
         samples_interval=profile.throughput.interval,
-        starved_fraction=profile.diagnosis.starved_fraction,
+        starved_fraction=intervals.starved().value,
         verdict=profile.diagnosis.verdict,
         bottleneck=profile.diagnosis.bottleneck,
         measured_batches=profile.measured_batches,

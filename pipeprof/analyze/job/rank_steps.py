@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, warmed_up
 from pipeprof.analyze.profile.stall_attribution import causes
-from pipeprof.model import Profile
+from pipeprof.model import Profile, Unjudged
 
 _USED = (
     *("index", "epoch", "nth", "epoch_batches", "asked_s", "delivered_s", "done_s"),
@@ -43,6 +43,8 @@ class RankSteps:
     threshold: float
     """Starved fraction from which a loader counts as starved."""
     starved_fraction: float
+    unjudged: Unjudged
+    """Why its waits are not those of its training; then it has no steps here."""
     samples: float
     """Samples of a batch, in the mean."""
     pace_s: float
@@ -74,7 +76,8 @@ class RankSteps:
         assert environment.rank is not None
         table = Columns.of(profile.batches, None if exact else _USED)
         paused_in_name = (table.paused_s > 0) & (table.pause_kind >= 0)
-        rows = np.flatnonzero(warmed_up(table, _WARMUP) & ~paused_in_name)
+        unjudged = profile.diagnosis.unjudged
+        rows = np.flatnonzero(warmed_up(table, _WARMUP) & ~paused_in_name & (not unjudged))
         steps = (table.epoch[rows] * _EPOCH + table.nth[rows]).astype(np.int64)
         steps, first = np.unique(steps, return_index=True)
         rows = rows[first]
@@ -91,6 +94,7 @@ class RankSteps:
             version=environment.pipeprof,
             threshold=profile.diagnosis.threshold,
             starved_fraction=profile.diagnosis.starved_fraction,
+            unjudged=unjudged,
             samples=profile.throughput.samples_per_s / rate if rate else 0.0,
             pace_s=_pace(table, profile.config.num_workers),
             steps=steps,

@@ -77,6 +77,7 @@ def job_of(
         ranks=job_ranks,
         map=rank_map(steps, ranks) if count else None,
         cures=tuple(found_cures),
+        unjudged=next((rank.unjudged for rank in ranks if rank.unjudged), ""),
     )
     headline = job_headline(job, hosts)
     return replace(job, headline=headline, notes=(*notes, *job_notes(job, sharing(ranks))))

@@ -29,7 +29,7 @@ def job_headline(job: TrainingJob, hosts: Mapping[str, float]) -> str:
         "host_stall": hosts.get(host),
         "cured": _gain(job),
     }
-    code = job.verdict if job.steps else "unmeasured"
+    code = job.verdict if job.steps else job.unjudged or "unmeasured"
     who = _WHO[job.straggling] if job.verdict == "starved" else ""
     return fill(_HEADLINES[code], figures, job) + fill(who, figures, job)
 
@@ -67,6 +67,10 @@ _SHARE: Final = (
 )
 _HEADLINES: Final = {
     "unmeasured": "Inconclusive: the profiles of the {found:n rank} have no step in common.",
+    "taken-ahead": "Inconclusive: in a rank a thread takes the batches ahead of the training loop, "
+    "so how long that waits is unknown. pipeprof.wrap(iter(loader)) measures that.",
+    "iterator-per-batch": "Inconclusive: the loop of a rank makes a new iterator for each batch. "
+    "Make one for an epoch.",
     "fed": f"Fed: {_SHARE}; loading does not hold the job up.",
     "starved": f"Starved: {_SHARE}, mostly for {{cause}}. ",
     "inconclusive": f"Inconclusive: {_SHARE}.",

@@ -147,7 +147,7 @@ def _run_row(run: Compared, speed: str, interval: str) -> doc.Row:
         f"{format_count(run.samples_per_s)} ({count_range(run.samples_interval)})",
         speed,
         interval,
-        format_share(run.starved_fraction),
+        or_unknown(run.starved_fraction, format_share),
         run.verdict,
         doc.term("none" if run.verdict == "fed" else run.bottleneck or "unknown"),
     )
