@@ -12,6 +12,7 @@ from pipeprof.measure import call_timer, import_hook
 from pipeprof.measure.patches import (
     file_reads,
     fsspec_reads,
+    gpu_direct_reads,
     obstore_reads,
     recorded_calls,
     replacing,
@@ -21,8 +22,8 @@ from pipeprof.measure.patches import (
 _our_files = {
     module.__file__
     for module in (
-        call_timer, import_hook, file_reads, fsspec_reads, obstore_reads, recorded_calls,
-        replacing, s3torchconnector_reads,
+        call_timer, import_hook, file_reads, fsspec_reads, gpu_direct_reads, obstore_reads,
+        recorded_calls, replacing, s3torchconnector_reads,
     )
 }  # fmt: skip
 

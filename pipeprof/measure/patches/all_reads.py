@@ -1,7 +1,8 @@
 """Record the reads of a data set through libraries, Python's files and NumPy as the stage `read`.
 
 Nothing is recorded in a thread that is not making a batch. `fsspec_reads` patches fsspec,
-`obstore_reads` and `s3torchconnector_reads` libraries for S3, and `file_reads` Python's files.
+`obstore_reads` and `s3torchconnector_reads` libraries for S3, `gpu_direct_reads` those that read
+into a GPU's memory, and `file_reads` Python's files.
 ``numpy.fromfile``, by which ``numpy.load`` reads arrays, takes a descriptor, and is recorded as a
 whole.
 
@@ -22,7 +23,12 @@ from typing import Any
 import numpy as np
 
 from pipeprof.log import suppress_and_log
-from pipeprof.measure.patches import fsspec_reads, obstore_reads, s3torchconnector_reads
+from pipeprof.measure.patches import (
+    fsspec_reads,
+    gpu_direct_reads,
+    obstore_reads,
+    s3torchconnector_reads,
+)
 from pipeprof.measure.patches.file_reads import patch_open
 from pipeprof.measure.patches.recorded_calls import recorded_read
 from pipeprof.measure.patches.replacing import patch_when_imported, restore_all
@@ -31,6 +37,7 @@ _log = logging.getLogger(__name__)
 
 _PATCHES = {
     **fsspec_reads.PATCHES,
+    **gpu_direct_reads.PATCHES,
     **obstore_reads.PATCHES,
     **s3torchconnector_reads.PATCHES,
 }
