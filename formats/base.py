@@ -22,6 +22,9 @@ from pipeprof.model import ReadOptions as ReadOptions
 PREFETCH_DEPTH = 2
 """The most byte ranges in `ReadRequest.prefetch`. One is too few: the first range of the next
 object would come too late."""
+SMALLEST = 1
+"""`ReadOptions.split_bytes` for splits that are the smallest parts that can be read alone. Their
+rows are counted then, even if that takes a request."""
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 ByteRange: TypeAlias = "tuple[int, int]"
 """(offset, length) in bytes of one object."""

@@ -22,9 +22,11 @@ from pipeprof.formats.arrow.file_layout import (
     missing_ranges,
     open_file,
 )
+from pipeprof.formats.arrow.row_counts import count_rows
 from pipeprof.formats.arrow.stream_batches import CONTINUATION, StreamBatches, begins_stream
 from pipeprof.formats.arrow_errors import reading
 from pipeprof.formats.base import (
+    SMALLEST,
     Buffer,
     Decoding,
     Encoder,
@@ -80,7 +82,10 @@ class Arrow:
         layout = yield from find_layout(size, footer, tail[-footer[1] :])
         schema, left_out = choose_columns(layout.schema, columns, types)
         every = len(schema) == len(layout.schema)
-        return FilePlan(schema, tuple(_splits(layout, every, options)), left_out)
+        rows: Sequence[int | None] = (None,) * len(layout.batches)
+        if options.split_bytes == SMALLEST:
+            rows = yield from count_rows(layout, options.gap_bytes)
+        return FilePlan(schema, tuple(_splits(layout, every, options, rows)), left_out)
 
     def decode(self, size: int, split: Split, schema: pa.Schema, options: ReadOptions) -> Decoding:
         if not split.ranges:
@@ -105,9 +110,11 @@ class Arrow:
         return ArrowEncoder(schema, choose_compression(self.name, self.compressions, compression))
 
 
-def _splits(layout: FileLayout, every: bool, options: ReadOptions) -> Iterator[Split]:
+def _splits(
+    layout: FileLayout, every: bool, options: ReadOptions, rows: Sequence[int | None]
+) -> Iterator[Split]:
     """Yield runs of record batches, of about ``split_bytes`` each and at least one batch. With
-    ``every`` column they are fetched whole."""
+    ``every`` column they are fetched whole. ``rows`` are those of each batch, where known."""
     wanted = layout.batches if every else layout.heads
     start, split_size, count = 0, 0, len(layout.batches)
     for end, (_, size) in enumerate([*layout.batches, (0, 0)]):
@@ -115,7 +122,9 @@ def _splits(layout: FileLayout, every: bool, options: ReadOptions) -> Iterator[S
             if end > start:
                 own = [each for each in wanted[start:end] if each[1]]
                 ranges = coalesced(own, options.gap_bytes)
-                yield Split(start, end, None, (*layout.shared, *ranges))
+                known = [count for count in rows[start:end] if count is not None]
+                total = sum(known) if len(known) == end - start else None
+                yield Split(start, end, total, (*layout.shared, *ranges))
             start, split_size = end, 0
         split_size += size
 

@@ -123,8 +123,8 @@ def _check_sizes(batch_size: int, read: ReadOptions) -> None:
 def _check_random_access(plan: DatasetPlan, on_error: OnError) -> None:
     if any(split.rows is None for _, split in plan.splits):
         raise UsageError(
-            f"shuffle='full' needs the number of rows of each part, which {plan.source.format} "
-            "files do not say; use a buffer, such as shuffle='buffer:10000'"
+            "shuffle='full' needs the number of rows of each part, which these "
+            f"{plan.source.format} files do not say; use a buffer, such as shuffle='buffer:10000'"
         )
     if on_error == "skip":
         raise UsageError("shuffle='full' reads damaged parts again and again; use on_error='fail'")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pipeprof import formats, manifest
 from pipeprof.errors import FormatError, NothingFound, PipeprofError
-from pipeprof.formats.base import Decoder, Format, ReadOptions, Split
+from pipeprof.formats.base import SMALLEST, Decoder, Format, ReadOptions, Split
 from pipeprof.formats.images.format import folder_numbers
 from pipeprof.formats.readers import installed_version, read_by, split_reader
 from pipeprof.formats.types import format_type, parse_type
@@ -79,7 +79,7 @@ def plan_dataset(
     items = found.items
     chosen = _one_format(store, items, redact(url), skips)
     if smallest and not chosen.cut_anywhere:
-        options = replace(options, split_bytes=1)
+        options = replace(options, split_bytes=SMALLEST)
     arrow_types = {
         name: parse_type(text) for name, text in {**_declared(store, url), **(types or {})}.items()
     }

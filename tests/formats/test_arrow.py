@@ -11,7 +11,7 @@ import pytest
 
 from pipeprof.errors import CorruptData, SchemaMismatch
 from pipeprof.formats import detect, get
-from pipeprof.formats.base import ReadOptions
+from pipeprof.formats.base import SMALLEST, ReadOptions
 from tests.contracts.format_contract import FormatContract
 from tests.contracts.format_samples import SMALL, Bytes, batches, encode, plan, read
 
@@ -171,3 +171,30 @@ def test_a_footer_that_lies() -> None:
     with pytest.raises(CorruptData, match=r"more than the \d+ bytes of the file"):
         read(ARROW, data[:-10] + (2**30).to_bytes(4, "little") + data[-6:])
     assert encode(ARROW, SMALL)[:6] == b"ARROW1"
+
+
+@pytest.mark.parametrize("written", [name for name in WRITTEN if "stream" not in name])
+def test_the_rows_of_each_batch_are_counted_for_the_smallest_splits(written: str) -> None:
+    source = Bytes(WRITTEN[written])
+    made = plan(ARROW, source, options=ReadOptions(split_bytes=SMALLEST, gap_bytes=0))
+    in_each = 1000 if written.startswith("one batch") else 100
+    assert [split.rows for split in made.splits] == [in_each] * (1000 // in_each)
+    assert [split.rows for split in plan(ARROW, source).splits] == [None]
+
+
+def test_to_count_rows_their_heads_alone_are_read() -> None:
+    wide = pa.table({f"c{i}": pa.array(range(40_000), pa.int64()) for i in range(3)})
+    source = Bytes(file(wide, rows=10_000))
+    plan(ARROW, source, options=ReadOptions(split_bytes=SMALLEST, gap_bytes=0))
+    heads = [length for _, length in source.asked if length < 1000]
+    assert len(heads) >= 4
+    assert sum(length for _, length in source.asked) < 70_000, "the end of the file, and the heads"
+
+
+def test_a_damaged_head_is_named_where_rows_are_counted() -> None:
+    data = bytearray(file(TABLE))
+    source = Bytes(bytes(data))
+    [first] = plan(ARROW, source).splits[0].ranges[-1:]
+    data[first[0] + 8 : first[0] + 80] = b"\xff" * 72
+    with pytest.raises(CorruptData, match="the head of record batch 0"):
+        plan(ARROW, Bytes(bytes(data)), options=ReadOptions(split_bytes=SMALLEST))

@@ -121,9 +121,19 @@ def test_images_are_read_in_any_order(tmp_path: Path) -> None:
     assert len(batch["label"]) == 6
 
 
+def test_files_of_arrow_are_read_in_any_order(tmp_path: Path) -> None:
+    table = pa.table({"id": range(1000)})
+    with pa.ipc.new_file(str(tmp_path / "x.arrow"), table.schema) as writer:
+        writer.write_table(table, max_chunksize=100)
+    dataset = pipeprof.open_dataset(str(tmp_path), batch_size=50, shuffle="full")
+    ids = [batch["id"].tolist() for batch in DataLoader(dataset, batch_size=None, num_workers=2)]
+    assert sorted(number for batch in ids for number in batch) == list(range(1000))
+    assert all(len({number // 100 for number in batch}) > 5 for batch in ids)
+
+
 def test_formats_that_count_no_rows_have_no_full_order(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n2\n")
-    with pytest.raises(UsageError, match=r"which csv files do not say; use a buffer"):
+    with pytest.raises(UsageError, match=r"which these csv files do not say; use a buffer"):
         pipeprof.open_dataset(str(tmp_path), shuffle="full")
 
 

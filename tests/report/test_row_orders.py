@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from pipeprof.model import OrderRuns, RowOrders
+from pipeprof.report.document.build import first_screen
+from pipeprof.report.terminal.render import render_terminal
 from tests.contracts.report_samples import unwrapped
 from tests.report.full import full_text, section
 from tests.sweep_samples import sample_sweep
@@ -70,4 +72,11 @@ def test_an_order_that_a_faster_one_mixes_as_well_as_is_not_named() -> None:
 def test_what_the_columns_mean_and_what_cannot_be_had_is_said() -> None:
     text = words(NONE, BUFFER)
     assert "from how many of the 40 splits a batch of 512 rows draws" in text
+    assert "full: csv counts no rows" in text
+
+
+def test_the_first_screen_says_why_an_order_was_not_measured() -> None:
+    result = sample_sweep(row_orders={URL: replace(MEASURED, orders=(NONE,))})
+    text = unwrapped(render_terminal(first_screen(result)))
+    assert "Only none could be measured." in text
     assert "full: csv counts no rows" in text

@@ -26,7 +26,10 @@ def row_orders(sweep: SweepResult) -> doc.Section:
 
 def row_orders_in_brief(sweep: SweepResult) -> doc.Section:
     """Return a sentence for each data set."""
-    lines = (f"{data.label}: {_choice(measured)}" for data, measured in _measured(sweep))
+    lines = (
+        f"{data.label}: {' '.join((_choice(measured), *measured.impossible))}"
+        for data, measured in _measured(sweep)
+    )
     return doc.section(_NAME, _TITLE, *map(doc.Paragraph, lines))
 
 
@@ -73,7 +76,9 @@ def _mixing(measured: RowOrders) -> str:
 def _choice(measured: RowOrders) -> str:
     """Say which order mixes best of those that cost nothing, and what better ones cost."""
     first, free = measured.orders[0], _free(measured)
-    if free is first:
+    if len(measured.orders) == 1:
+        lines = [f"Only {first.order} could be measured."]
+    elif free is first:
         lines = [f"No order that mixes better than {first.order} is as fast."]
     else:
         lines = [f"{free.order} is as fast as {first.order}."]
