@@ -96,11 +96,11 @@ def _recorded_body(method: Any) -> Any:
             data = reading(answer)
             return data
         finally:
+            asked_s = first_s = start_s
+            if _last.answer_id == id(answer):
+                asked_s, first_s = _last.asked_s, _last.answered_s
+                _last.answer_id = None  # another answer may have this id later
             if tally.note_requests:
-                is_last = _last.answer_id == id(answer)
-                asked_s, first_s = (
-                    (_last.asked_s, _last.answered_s) if is_last else (start_s, start_s)
-                )
                 size = 0 if data is None else len(data)
                 note_request(asked_s, first_s, perf_counter(), size, failed=data is None)
 
