@@ -4,6 +4,7 @@ import operator
 
 import pytest
 
+from pipeprof.measure.patches import obstore_reads
 from pipeprof.measure.patches.all_reads import reads_recorded
 from pipeprof.measure.requests import begin_noting, end_noting, pending_notes
 from pipeprof.measure.stage_timer import Tally, tallied
@@ -81,6 +82,16 @@ def test_outside_of_a_batch_nothing_is_recorded(store):
     with reads_recorded():
         store.get_range("x", start=0, length=10)
     assert (tally.bytes, tally.requests) == (0, 0)
+
+
+def test_an_answer_that_cannot_be_patched_is_read_all_the_same(store, monkeypatch):
+    def refuse(*_):
+        raise TypeError("cannot set attributes of an immutable type")
+
+    with reads_recorded(), tallied(Tally()) as tally:
+        monkeypatch.setattr(obstore_reads, "replace", refuse)
+        assert bytes(store.get("x").bytes()) == DATA
+    assert (tally.bytes, tally.requests) == (0, 1)
 
 
 def test_everything_is_restored(store):

@@ -8,16 +8,20 @@ patched when the first answer arrives. obstore's files and its coroutines are no
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 from collections.abc import Sequence
 from math import nan
 from time import perf_counter
 from typing import Any
 
+from pipeprof.log import suppress_and_log
 from pipeprof.measure.patches.recorded_calls import recorded_read
 from pipeprof.measure.patches.replacing import Patches, replace
 from pipeprof.measure.requests import note_request
 from pipeprof.measure.stage_timer import current
+
+_log = logging.getLogger(__name__)
 
 
 class _LastAnswer(threading.local):
@@ -65,7 +69,10 @@ def _recorded_get(get: Any) -> Any:
         finally:
             answered_s = perf_counter()
             if answer is not None:
-                _patch_type_of(answer)
+                with suppress_and_log(
+                    _log, "the bytes that obstore's get returns are not recorded"
+                ):
+                    _patch_type_of(answer)
                 _last.answer_id, _last.asked_s, _last.answered_s = id(answer), asked_s, answered_s
             elif tally.note_requests:
                 note_request(asked_s, nan, answered_s, 0, failed=True)
@@ -113,13 +120,18 @@ def _recorded_stream(method: Any) -> Any:
     @functools.wraps(method)
     def stream(*arguments: Any, **options: Any) -> Any:
         pieces = method(*arguments, **options)
-        kind = type(pieces)
-        if current.tally is not None and not hasattr(kind.__next__, "__wrapped__"):
-            part = recorded_read(vars(kind)["__next__"], fewest=0, nbytes=_nbytes)
-            replace(kind, "__next__", part)
+        if current.tally is not None:
+            with suppress_and_log(_log, "the pieces that obstore's get returns are not recorded"):
+                _patch_pieces(type(pieces))
         return pieces
 
     return stream
+
+
+def _patch_pieces(kind: type) -> None:
+    following = vars(kind)["__next__"]
+    if not hasattr(following, "__wrapped__"):
+        replace(kind, "__next__", recorded_read(following, fewest=0, nbytes=_nbytes))
 
 
 PATCHES: Patches = {"obstore": _patch}
