@@ -122,7 +122,7 @@ def _splits(
             if end > start:
                 own = [each for each in wanted[start:end] if each[1]]
                 ranges = coalesced(own, options.gap_bytes)
-                known = [count for count in rows[start:end] if count is not None]
+                known = [each for each in rows[start:end] if each is not None]
                 total = sum(known) if len(known) == end - start else None
                 yield Split(start, end, total, (*layout.shared, *ranges))
             start, split_size = end, 0
