@@ -14,6 +14,7 @@ import pytest
 
 from pipeprof.errors import StorageError
 from pipeprof.log import describe_error, log_caught, suppress_and_log, warn
+from tests.support.warm import with_torch
 
 TRAINING = """
 import logging, sys
@@ -51,10 +52,13 @@ def run(
     environment = {name: value for name, value in os.environ.items() if name != "PIPEPROF_LOG"}
     if level is not None:
         environment["PIPEPROF_LOG"] = level
-    return subprocess.run(
-        [sys.executable, script, *arguments],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    if "spawn" in arguments:  # its workers import the script, which must be the program itself
+        command = [sys.executable, str(script), *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    else:
+        done = with_torch().run([str(script), *arguments], script.parent, environment)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def test_nothing_is_shown_unless_it_is_asked_for(training: Path) -> None:
