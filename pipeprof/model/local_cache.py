@@ -45,7 +45,7 @@ class LocalCache:
     """*none* when the interval contains 1, or the gain is within 3 % of it."""
     break_even: float | None
     """Epochs after which the whole training is as long as without a cache; ``None``: never."""
-    break_even_interval: tuple[float, float | None]
+    break_even_interval: tuple[float | None, float | None]
     """``break_even`` at both ends of the intervals of the rates; ``None``: never."""
     share: float
     """Share of the data set that the cache may hold."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import pipeprof
 from pipeprof.analyze.sweep.local_cache import (
     CacheRound,
     break_even,
@@ -18,6 +21,8 @@ from pipeprof.analyze.sweep.local_cache import (
     with_share,
 )
 from pipeprof.model import CachePass, LocalCache
+from pipeprof.report.document.build import full_report
+from tests.sweep_samples import sample_sweep
 
 
 def evaluated(rounds: list[CacheRound], **changes: Any) -> LocalCache:
@@ -109,6 +114,18 @@ def test_equal_rounds_give_exact_figures() -> None:
     assert result.uncached == CachePass(pytest.approx(100), 0.5)
 
 
+def test_a_cache_that_is_slower_has_never_paid(tmp_path: Path) -> None:
+    """As in the report, and in the saved sweep, which has no infinity."""
+    result = evaluated(rounds(100, 80, 90))
+    assert result.difference == "slower"
+    assert result.break_even is None
+    assert result.break_even_interval == (None, None)
+    sweep = replace(sample_sweep(), local_cache={"/data/clicks-csv": result})
+    sweep.save(tmp_path / "sweep.json")
+    assert pipeprof.load(tmp_path / "sweep.json") == sweep
+    assert "A local cache brings nothing" in str(full_report(sweep))
+
+
 def test_a_limit_beyond_the_data_set_is_all_of_it() -> None:
     assert evaluated(rounds(100, 80, 400), limit_bytes=5000).share == 1
 
@@ -122,6 +139,7 @@ def test_intervals_hold_the_true_gain_and_break_even() -> None:
         low, high = result.gain_interval
         held_gain += low <= 2 <= high
         soonest, latest = result.break_even_interval
+        assert soonest is not None
         held_even += soonest <= truth <= (math.inf if latest is None else latest)
     assert 180 <= held_gain <= 200
     assert held_even >= 180

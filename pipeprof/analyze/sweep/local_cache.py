@@ -65,7 +65,7 @@ def evaluate_cache(
         gain_interval=gain_interval,
         difference=difference(gain, gain_interval),
         break_even=break_even(cost, gain),
-        break_even_interval=(math.inf if soonest is None else soonest, latest),
+        break_even_interval=(soonest, latest),
         share=share,
         limited=with_share(uncached, cached, share),
         evicting_hits=evicting_hits(share),

@@ -53,13 +53,15 @@ def _worth(measured: LocalCache) -> str:
     if measured.difference != "faster":
         clearly = "slower" if measured.difference == "slower" else "not clearly faster"
         return f"A local cache brings nothing: later epochs are {clearly}, {gain}."
-    soonest, latest = measured.break_even_interval
-    until = "never" if latest is None else format_count(latest)
-    after = format_count(measured.break_even or soonest)
+    after, soonest, latest = map(_epochs, (measured.break_even, *measured.break_even_interval))
     return (
         f"With a local cache later epochs are {gain} as fast. It has paid for its filling after "
-        f"{after} epochs (95 %: {format_count(soonest)}–{until})."
+        f"{after} epochs (95 %: {soonest}–{latest})."
     )
+
+
+def _epochs(count: float | None) -> str:
+    return "never" if count is None else format_count(count)
 
 
 def _size(measured: LocalCache) -> list[str]:
