@@ -160,7 +160,7 @@ def show_formats(demo: Demo, size: str, batch: int, trial_s: float) -> None:
         demo.run(
             "sweep.log", "sweep", *urls, "--columns", COLUMNS, "--workers", "1,4",
             "--batch-size", str(batch), "--step-ms", str(STEP_MS), "--cache", "warm",
-            "--trial-time", f"{trial_s:g}", "--warmup-time", "0.5",
+            "--trial-time", f"{trial_s:g}", "--warmup-time", f"{min(0.5, trial_s):g}",
             "--out", str(results), "--html", f"{demo.folder}/sweep.html",
         )  # fmt: skip
     sweep = pipeprof.load(results / "sweep.json")

@@ -49,7 +49,7 @@ def test_the_fix_that_is_advised_feeds_the_accelerator(
 @pytest.mark.usefixtures("path_of_venv")
 def test_it_fits_a_screen_and_formats_differ_in_what_they_read(repo: Path, tmp_path: Path) -> None:
     """The training is too short for a verdict."""
-    short = ["--photos", "32", "--batches", "6", "--table", "16MB", "--batch", "1024",
+    short = ["--photos", "32", "--batches", "6", "--table", "8MB", "--batch", "512",
              "--trial-s", "0.2"]  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "scripts.demo", "--folder", tmp_path / "demo", *short],

@@ -220,7 +220,7 @@ def test_the_next_run_starts_with_what_was_found(tmp_path: Path) -> None:
     file = tmp_path / "tuned.json"
     loader = DataLoader(Slow(4000), batch_size=8)
     once = pipeprof.tune(loader, budget=1.0, tuned=file)
-    while once.tuning().state == "searching":
+    while once.tuning().chosen == once.tuning().own:  # the search itself may take longer
         assert samples(once) == [*range(4000)]
     again = pipeprof.tune(loader, tuned=file)
     assert again.tuning().first == once.tuning().chosen != once.tuning().own
