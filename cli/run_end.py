@@ -19,7 +19,7 @@ import click
 
 from pipeprof.cli.job_profiles import job_of_ranks, newest_job, read_profiles, steps_of
 from pipeprof.cli.output import raise_if_starved
-from pipeprof.cli.run_note import NOTE, Note, in_order, read_note
+from pipeprof.cli.run_note import BEGUN, NOTE, Note, in_order, read_note
 from pipeprof.cli.run_ranks import OtherRanks, has_other_nodes, is_large
 from pipeprof.cli.run_save import ProfileFolder, save_and_note, shown
 from pipeprof.errors import StarvedError
@@ -45,6 +45,11 @@ _NO_LOADER = (
     "{script} iterated no DataLoader, and no process that it started did{made}, so nothing was "
     "measured. Wrap another kind of loader with pipeprof.wrap(loader). Processes on other hosts "
     "are measured by themselves: srun … pipeprof run train.py."
+)
+_NOT_ENDED = "{count} that it started left no profile: {were} killed, or still {run}."
+_OF_RAY = (
+    " Ray kills the workers of its tasks and actors. There, use pipeprof.wrap(loader), and save "
+    "loader.profile() before the task ends."
 )
 
 
@@ -139,10 +144,16 @@ class RunReporter:
             self._print_line(f"{self.script} {ending.failure}; {were} measured until then.")
         elif has_other_profiles(self.settings.out):
             self._print_line(f"the workers left their profiles in {self._shown(self.settings.out)}")
-        elif not measured and not self.session.problems:
+        elif not measured and not self.session.problems and not self._not_ended:
             made = self.session.created
             created = f" ({', '.join(made)} created)" if made else ""
             self._print_line(_NO_LOADER.format(script=self.script, made=created))
+
+        if count := self._not_ended:
+            were, run = ("it was", "runs") if count == 1 else ("they were", "run")
+            processes = counted(count, "process", "processes")
+            line = _NOT_ENDED.format(count=processes, were=were, run=run)
+            self._print_line(line + _OF_RAY * ("ray" in sys.modules))
 
     def _print_note(self, note: Note, is_alone: bool) -> None:
         """Print what one process saved, and what it could not do."""
@@ -229,6 +240,11 @@ class RunReporter:
         """Notes of the processes that the script started, and that have ended."""
         found = Path(self.settings.scratch).glob(f"*{NOTE}")
         return in_order(read_note(str(path)) for path in found)
+
+    @cached_property
+    def _not_ended(self) -> int:
+        """Number of processes of this host that the script started, and that left no note."""
+        return sum(1 for _ in Path(self.settings.scratch).glob(f"*{BEGUN}"))
 
     @cached_property
     def _followed(self) -> list[tuple[str, Profile]]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.cli.run_note import NOTE
+from pipeprof.cli.run_note import BEGUN, NOTE
 from pipeprof.cli.run_options import LiveOptions
 from pipeprof.cli.run_ranks import OtherRanks, has_other_nodes
 from pipeprof.cli.run_save import ProfileFolder, save_and_note
@@ -21,7 +23,7 @@ from pipeprof.cli.run_settings import RunSettings
 from pipeprof.cli.script import strip_own_frames
 from pipeprof.integrations import under_run
 from pipeprof.loaders.autopatch.session import Session, is_running
-from pipeprof.log import log_caught, say
+from pipeprof.log import log_caught, say, suppress_and_log
 from pipeprof.measure.job_place import find_job_place
 from pipeprof.storage.urls import join
 
@@ -62,12 +64,28 @@ def _without_own_frames(
 
 def leave_at_end(settings: RunSettings, session: Session) -> None:
     """Save the profiles of this process when it ends, and leave a note of them."""
-    leave = Once(partial(_leave, settings, session, OtherRanks(settings.out)))
+    begun = _note_begin(settings)
+    leave = Once(partial(_leave, settings, session, OtherRanks(settings.out), begun))
     ProfileFolder(settings.out).prepare(settings.html)
     atexit.register(leave)
     # a process of multiprocessing runs no exit handlers; this is its last finalizer
     if multiprocessing := sys.modules.get("multiprocessing.util"):
         multiprocessing.Finalize(None, leave, exitpriority=-100)
+
+
+def _note_begin(settings: RunSettings) -> Path | None:
+    """Leave a file until this process ends, so that one which is killed is known. A daemon, as each
+    worker of a DataLoader is, is ended by its parent."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None and multiprocessing.current_process().daemon:
+        return None
+    if settings.host != socket.gethostname():
+        return None
+    begun = Path(settings.scratch, f"{os.getpid()}{BEGUN}")
+    with suppress_and_log(_log, "if this process is killed, that is not known"):
+        begun.parent.mkdir(0o700, exist_ok=True)
+        begun.touch()
+    return begun
 
 
 class Once:
@@ -82,19 +100,27 @@ class Once:
             self._function()
 
 
-def _leave(settings: RunSettings, session: Session, others: OtherRanks) -> None:
+def _leave(settings: RunSettings, session: Session, others: OtherRanks, begun: Path | None) -> None:
     try:
-        profiles = session.profiles(settings.threshold)
-        if profiles or session.problems:
-            note = save_and_note(settings, profiles, session.problems, followed=True)
-            if settings.host == note.host:
-                os.makedirs(settings.scratch, mode=0o700, exist_ok=True)
-                note.write(join(settings.scratch, f"{note.host}-{note.process}{NOTE}"))
+        try:
+            _leave_note(settings, session)
+        finally:
+            if begun is not None:
+                begun.unlink(missing_ok=True)
         place = find_job_place()
         if place and not place.rank and has_other_nodes(place):
             others.wait(place)  # the first process of this host reports on other hosts, too
     except Exception as error:  # the process is to end as without us
         log_caught(_log, error, "a followed process has left no profile", logging.WARNING)
+
+
+def _leave_note(settings: RunSettings, session: Session) -> None:
+    profiles = session.profiles(settings.threshold)
+    if profiles or session.problems:
+        note = save_and_note(settings, profiles, session.problems, followed=True)
+        if settings.host == note.host:
+            os.makedirs(settings.scratch, mode=0o700, exist_ok=True)
+            note.write(join(settings.scratch, f"{note.host}-{note.process}{NOTE}"))
 
 
 def _script_folder() -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 NOTE = ".note.json"
 """Ending of the notes that followed processes leave for the first one."""
+BEGUN = ".begun"
+"""Ending of the empty files that mark followed processes of this host which have not ended."""
 RANK_NOTE = "ended.json"
 """Name of the note in the folder of a rank. It is written last."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integrations.environments import plain, train, train_under_run
+from tests.integrations.environments import folder_of, plain, train, train_under_run
 from tests.integrations.test_frameworks import WHOLE, pauses
+from tests.support.env import UNWATCHED
 
 SCRIPT = "ray_train.py"
 pytestmark = [pytest.mark.integrations, pytest.mark.timeout(600)]
@@ -47,6 +49,40 @@ def test_a_driver_that_is_not_edited(tmp_path: Path) -> None:
     assert set(answer.profiles) == {"worker0/loader-1.json", "worker1/loader-1.json"}
     assert all(is_whole(each, len(answer.losses)) for each in answer.profiles.values())
     assert "iterated no DataLoader" not in answer.stderr
+    assert "left no profile" not in answer.stderr
+
+
+TASKS = """
+import ray, sys
+
+@ray.remote(num_cpus=1)
+def train(file):
+    import pipeprof, torch
+    from torch.utils.data import DataLoader
+    loader = pipeprof.wrap(DataLoader(torch.arange(320.0), batch_size=4))
+    total = sum(float(batch.sum()) for batch in loader)
+    loader.profile().save(file)
+    return total
+
+ray.init(num_cpus=2, include_dashboard=False)
+print(ray.get([train.remote(file) for file in sys.argv[1:]]))
+ray.shutdown()
+"""
+
+
+def test_workers_of_tasks_are_killed_which_is_said_with_what_to_do(tmp_path: Path) -> None:
+    script, files = tmp_path / "tasks.py", [tmp_path / "1.json", tmp_path / "2.json"]
+    script.write_text(TASKS)
+    program = [str(folder_of("main") / "pipeprof"), "run", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [*program, str(script), *map(str, files)],
+        env=UNWATCHED, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "[51040.0, 51040.0]\n"), done.stderr
+    lost = "2 processes that it started left no profile: they were killed, or still run. Ray kills"
+    assert lost in done.stderr
+    saved = [json.loads(file.read_text()) for file in files]
+    assert [each["epochs"][0]["batches"] for each in saved] == [80, 80]
 
 
 @pytest.mark.parametrize("part", ["production_wait", "collate"])
