@@ -51,8 +51,8 @@ def test_objects_are_copied_to_each_worker(method):
 
 @pytest.mark.timed
 def test_data_in_a_file_starts_sooner_by_about_what_was_promised(tmp_path):
-    before = recorded(Objects(), "spawn", num_workers=1)
-    after = recorded(Mapped(tmp_path / "rows.npy"), "spawn", num_workers=1)
+    before = recorded(Objects(), "spawn")
+    after = recorded(Mapped(tmp_path / "rows.npy"), "spawn")
     promised_s = seconds(text_of(assemble(before), CODE))
     assert after.pickled_starts.copy_bytes < 20_000
     assert CODE not in codes(assemble(after))
@@ -76,10 +76,7 @@ def test_workers_that_are_forked_get_no_copy():
 
 
 def test_it_is_paid_in_each_epoch_unless_workers_stay():
-    again, once = (
-        recorded(Array(), "spawn", 2, num_workers=1, persistent_workers=stay)
-        for stay in (False, True)
-    )
+    again, once = (recorded(Array(), "spawn", 2, persistent_workers=stay) for stay in (False, True))
     assert (again.pickled_starts.starts, once.pickled_starts.starts) == (2, 1)
     text = text_of(assemble(again), CODE)
     assert "There was one in each of 2 epochs" in text
