@@ -7,14 +7,14 @@ IS_OURS := import sys; sys.exit(sys.version_info < (3, 10))
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
 	"$$name" -c '$(IS_OURS)' 2>/dev/null && echo "$$name" && break; done)
 # threads of OpenMP that have nothing to do would spin, on cores that another test needs
-TESTED := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
+PYTEST := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
 # a process more than there are cores, since many tests wait; up to eight
 SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --maxprocesses 8 --dist worksteal
 # $(call in_parallel,MARKS,OPTIONS): a test that fails while others use the cores (pytest's exit code
 # 1, and no other) must pass by itself
-in_parallel = $(TESTED) -m '$(1)' $(2) || { test $$? -eq 1 && \
+in_parallel = $(PYTEST) -m '$(1)' $(2) || { test $$? -eq 1 && \
 	printf '\n\033[1m== what failed, by itself\033[0m\n' && \
-	$(TESTED) --last-failed --last-failed-no-failures none -m '$(1)'; }
+	$(PYTEST) --last-failed --last-failed-no-failures none -m '$(1)'; }
 # tests that need root or a framework's packages have targets of their own
 ORDINARY := not lab and not integrations
 FUZZ_S ?= 600
