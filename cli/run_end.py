@@ -46,7 +46,7 @@ _NO_LOADER = (
     "measured. Wrap another kind of loader with pipeprof.wrap(loader). Processes on other hosts "
     "are measured by themselves: srun … pipeprof run train.py."
 )
-_NOT_ENDED = "{count} that it started left no profile: {were} killed, or still {run}."
+_NOT_ENDED = "{count} that it started left no profile for this report: {were} killed, or still {run}."
 _OF_RAY = (
     " Ray kills the workers of its tasks and actors. There, use pipeprof.wrap(loader), and save "
     "loader.profile() before the task ends."
@@ -148,7 +148,6 @@ class RunReporter:
             made = self.session.created
             created = f" ({', '.join(made)} created)" if made else ""
             self._print_line(_NO_LOADER.format(script=self.script, made=created))
-
         if count := self._not_ended:
             were, run = ("it was", "runs") if count == 1 else ("they were", "run")
             processes = counted(count, "process", "processes")
