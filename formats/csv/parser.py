@@ -21,7 +21,7 @@ from pipeprof.formats.lines import BOM
 from pipeprof.formats.text_cells import NULLS, from_text, read_type
 from pipeprof.formats.types import first_line, format_type, one_array, select
 
-_PARSED_AT_ONCE = 2**20
+_PARSED_AT_ONCE = 2**19
 """Bytes that Arrow splits into fields, and then converts. Between the two steps they stay in the
 processor's cache."""
 _MARK = f",{token_hex()}"
@@ -78,19 +78,25 @@ class Pieces(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> Any:
-        """Return the next bytes, at most ``size``; fewer at the end of a piece.
+        """Return the next ``size`` bytes; fewer at the end. Only what lies in two pieces is copied.
 
         They do not end with a carriage return if they can be shorter: Arrow drops a line feed that
         follows one at the begin of a block, even within quotes.
         """
-        if not self._pieces:
-            return b""
-        piece = self._pieces.popleft()
-        if size < len(piece):
-            while size > 1 and piece[size - 1] == _CARRIAGE_RETURN:
-                size -= 1
-            self._pieces.appendleft(piece[size:])
-        return piece[:size]
+        parts = list[memoryview]()
+        while size > 0 and self._pieces:
+            piece = self._pieces.popleft()
+            parts.append(piece[:size])
+            if size < len(piece):
+                self._pieces.appendleft(piece[size:])
+            size -= len(parts[-1])
+        block = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+        end = len(block)
+        while end > 1 and block[end - 1] == _CARRIAGE_RETURN:
+            end -= 1
+        if end < len(block):
+            self._pieces.appendleft(block[end:])
+        return block[:end]
 
 
 class RowParser:
@@ -114,9 +120,8 @@ class RowParser:
         if _begins_with_bom(pieces):
             pieces = [BOM, *pieces]
         last = f'"{_MARK}"{"," * (len(self._names) - 1)}\n'.encode()
-        source = pa.PythonFile(Pieces([*pieces, last]), mode="r")
         try:
-            table = self._read(source, _types(schema), _PARSED_AT_ONCE)
+            table = self._read([*pieces, last], _types(schema), _PARSED_AT_ONCE)
             return self._batch(table.slice(0, table.num_rows - 1), schema)
         except (pa.ArrowException, ValueError, FormatError):
             return None
@@ -151,16 +156,20 @@ class RowParser:
         block_bytes = _PARSED_AT_ONCE if types else len(rows) + 1
         while True:
             try:
-                return self._read(pa.BufferReader(rows), types, block_bytes)
+                return self._read([rows], types, block_bytes)
             except (pa.ArrowException, ValueError) as error:
                 if "straddling" not in str(error) or block_bytes > len(rows):
                     raise self._explain(str(error), types or {}) from None
             block_bytes = len(rows) + 1  # a row is longer than a block
 
     def _read(
-        self, source: pa.NativeFile, types: Mapping[str, pa.DataType] | None, block_bytes: int
+        self,
+        rows: Sequence[Buffer],
+        types: Mapping[str, pa.DataType] | None,
+        block_bytes: int,
     ) -> pa.Table:
         wanted = tuple((types or dict.fromkeys(self._chosen)).items())
+        source = pa.PythonFile(Pieces(rows), mode="r")
         return pyarrow.csv.read_csv(source, **_options(tuple(self._names), wanted, block_bytes))
 
     def _explain(self, error: str, types: Mapping[str, pa.DataType]) -> FormatError:

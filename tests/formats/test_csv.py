@@ -292,3 +292,10 @@ def test_a_line_end_within_quotes_may_be_at_the_end_of_any_block(columns: int) -
         options = ReadOptions(split_bytes=0, block_bytes=block_bytes)
         table = read(CSV, data, types=dict.fromkeys("xy"[:columns], pa.string()), options=options)
         assert [list(row.values()) for row in table.to_pylist()] == expected, block_bytes
+
+
+@pytest.mark.parametrize("before", ["", "x"])
+def test_a_line_end_within_quotes_may_be_where_arrow_cuts_its_blocks(before: str) -> None:
+    texts = [before, *["\r\n" * 100] * 10_000]
+    data = "".join(["text\n", *(f'"{text}"\n' for text in texts)]).encode()
+    assert columns(data, split_bytes=0, block_bytes=2**20)["text"] == texts
