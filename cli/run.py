@@ -82,6 +82,8 @@ def command(
     """
     from pipeprof.cli.run_end import RunReporter
     from pipeprof.cli.run_followed import Once, leave_at_end
+    from pipeprof.cli.run_note import make_scratch
+    from pipeprof.cli.run_ray import follow_workers
     from pipeprof.cli.run_save import absolute
     from pipeprof.cli.run_settings import RunSettings
     from pipeprof.cli.script import find_program, run_program
@@ -95,7 +97,7 @@ def command(
     atexit.register(Once(partial(shutil.rmtree, folder, ignore_errors=True)))
     if tune and not tuned:
         # so that a loader which is made again starts with what was found for the last one
-        os.mkdir(folder, mode=0o700)
+        make_scratch(folder)
         tuned = Path(folder, "tuned.json")
     settings = RunSettings(
         overrides=tuple(each.text for each in overrides),
@@ -119,6 +121,7 @@ def command(
     under_run.install(settings.out)
     if follow:
         settings.hand_on()
+        follow_workers(settings)
     ending = run_program(program, arguments)
     # exit here: the caller would flush stdout, which the script may have closed
     sys.exit(reporter.exit_code(ending))

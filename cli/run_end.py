@@ -49,10 +49,6 @@ _NO_LOADER = (
 _NOT_ENDED = (
     "{count} that it started left no profile for this report: {were} killed, or still {run}."
 )
-_OF_RAY = (
-    " Ray kills the workers of its tasks and actors. There, use pipeprof.wrap(loader), and save "
-    "loader.profile() before the task ends."
-)
 
 
 @dataclass
@@ -153,8 +149,7 @@ class RunReporter:
         if count := self._not_ended:
             were, run = ("it was", "runs") if count == 1 else ("they were", "run")
             processes = counted(count, "process", "processes")
-            line = _NOT_ENDED.format(count=processes, were=were, run=run)
-            self._print_line(line + _OF_RAY * ("ray" in sys.modules))
+            self._print_line(_NOT_ENDED.format(count=processes, were=were, run=run))
 
     def _print_note(self, note: Note, is_alone: bool) -> None:
         """Print what one process saved, and what it could not do."""

@@ -15,9 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.cli.run_note import BEGUN, NOTE
+from pipeprof.cli.run_note import BEGUN, Note, leave_in_scratch, make_scratch
 from pipeprof.cli.run_options import LiveOptions
 from pipeprof.cli.run_ranks import OtherRanks, has_other_nodes
+from pipeprof.cli.run_ray import save_before_ray_kills
 from pipeprof.cli.run_save import ProfileFolder, save_and_note
 from pipeprof.cli.run_settings import RunSettings
 from pipeprof.cli.script import strip_own_frames
@@ -25,7 +26,6 @@ from pipeprof.integrations import under_run
 from pipeprof.loaders.autopatch.session import Session, is_running
 from pipeprof.log import log_caught, say, suppress_and_log
 from pipeprof.measure.job_place import find_job_place
-from pipeprof.storage.urls import join
 
 if TYPE_CHECKING:
     from pipeprof.loaders.live.periodic import Periodic
@@ -65,7 +65,8 @@ def _without_own_frames(
 def leave_at_end(settings: RunSettings, session: Session) -> None:
     """Save the profiles of this process when it ends, and leave a note of them."""
     begun = _note_begin(settings)
-    leave = Once(partial(_leave, settings, session, OtherRanks(settings.out), begun))
+    leave = Once(lambda: _leave(settings, session, others, begun, is_saved))
+    others, is_saved = OtherRanks(settings.out), save_before_ray_kills(settings, leave)
     ProfileFolder(settings.out).prepare(settings.html)
     atexit.register(leave)
     # a process of multiprocessing runs no exit handlers; this is its last finalizer
@@ -83,7 +84,7 @@ def _note_begin(settings: RunSettings) -> Path | None:
         return None
     begun = Path(settings.scratch, f"{os.getpid()}{BEGUN}")
     with suppress_and_log(_log, "if this process is killed, that is not known"):
-        begun.parent.mkdir(0o700, exist_ok=True)
+        make_scratch(settings.scratch)
         begun.touch()
     return begun
 
@@ -100,10 +101,16 @@ class Once:
             self._function()
 
 
-def _leave(settings: RunSettings, session: Session, others: OtherRanks, begun: Path | None) -> None:
+def _leave(
+    settings: RunSettings,
+    session: Session,
+    others: OtherRanks,
+    begun: Path | None,
+    is_saved: Callable[[Note | None], None],
+) -> None:
     try:
         try:
-            _leave_note(settings, session)
+            is_saved(_leave_note(settings, session))
         finally:
             if begun is not None:
                 begun.unlink(missing_ok=True)
@@ -114,13 +121,14 @@ def _leave(settings: RunSettings, session: Session, others: OtherRanks, begun: P
         log_caught(_log, error, "a followed process has left no profile", logging.WARNING)
 
 
-def _leave_note(settings: RunSettings, session: Session) -> None:
+def _leave_note(settings: RunSettings, session: Session) -> Note | None:
     profiles = session.profiles(settings.threshold)
-    if profiles or session.problems:
-        note = save_and_note(settings, profiles, session.problems, followed=True)
-        if settings.host == note.host:
-            os.makedirs(settings.scratch, mode=0o700, exist_ok=True)
-            note.write(join(settings.scratch, f"{note.host}-{note.process}{NOTE}"))
+    if not profiles and not session.problems:
+        return None
+    note = save_and_note(settings, profiles, session.problems, followed=True)
+    if settings.host == note.host:
+        leave_in_scratch(note, settings.scratch)
+    return note
 
 
 def _script_folder() -> str:

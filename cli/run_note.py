@@ -59,12 +59,15 @@ class Note:
         """URLs of the profiles, without their pages."""
         return [url for url in self.urls if url.endswith(".json")]
 
+    def encode(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
     def write(self, url: str) -> None:
         """Write the note to ``url``. Raises `OutputError`."""
         from pipeprof.storage.write import open_object
 
         with open_object(url) as sink:
-            sink.write(json.dumps(asdict(self)).encode())
+            sink.write(self.encode())
 
 
 def read_note(url: str) -> Note:
@@ -72,13 +75,28 @@ def read_note(url: str) -> Note:
     from pipeprof.storage.write import read_object
 
     try:
-        given = json.loads(read_object(url))
-        lists = {key: tuple(given[key]) for key in ("files", "problems")}
-        note = Note(**given | lists)
+        note = parse_note(read_object(url))
     except (AttributeError, KeyError, TypeError, ValueError):
         raise OutputError(f"{redact(url)} is no note of pipeprof.") from None
     # the file system may have another name where it was written
     return replace(note, folder=url.rpartition("/")[0]) if url.endswith(RANK_NOTE) else note
+
+
+def parse_note(data: bytes) -> Note:
+    """Return the note that `Note.encode` wrote. Raises what Python raises for anything else."""
+    given = json.loads(data)
+    return Note(**given | {key: tuple(given[key]) for key in ("files", "problems")})
+
+
+def make_scratch(scratch: str) -> None:
+    """Make the folder for what processes leave for the first one, unless it exists."""
+    os.makedirs(scratch, mode=0o700, exist_ok=True)
+
+
+def leave_in_scratch(note: Note, scratch: str) -> None:
+    """Leave ``note`` for the first process. Raises `OutputError`."""
+    make_scratch(scratch)
+    note.write(join(scratch, f"{note.host}-{note.process}{NOTE}"))
 
 
 def in_order(notes: Iterable[Note]) -> list[Note]:

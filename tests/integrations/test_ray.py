@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.integrations.environments import folder_of, plain, train, train_under
 from tests.integrations.test_frameworks import WHOLE, pauses
 from tests.support.env import UNWATCHED
 
+HERE = Path(__file__).parent
 SCRIPT = "ray_train.py"
 pytestmark = [pytest.mark.integrations, pytest.mark.timeout(600)]
 
@@ -53,36 +55,61 @@ def test_a_driver_that_is_not_edited(tmp_path: Path) -> None:
 
 
 TASKS = """
-import ray, sys
+import ray, sys, time
 
-@ray.remote(num_cpus=1)
-def train(file):
-    import pipeprof, torch
+def train():
+    import torch
     from torch.utils.data import DataLoader
-    loader = pipeprof.wrap(DataLoader(torch.arange(320.0), batch_size=4))
-    total = sum(float(batch.sum()) for batch in loader)
-    loader.profile().save(file)
-    return total
+    return sum(float(batch.sum()) for batch in DataLoader(torch.arange(320.0), batch_size=4))
 
-ray.init(num_cpus=2, include_dashboard=False)
-print(ray.get([train.remote(file) for file in sys.argv[1:]]))
-ray.shutdown()
+@ray.remote(num_cpus=0.3)
+class Trainer:
+    def train(self):
+        return train()
+
+ray.init(*sys.argv[1:])  # the address of a cluster, or none
+trainers = [Trainer.remote() for _ in range(2)]
+task = ray.remote(num_cpus=0.3)(train).remote()
+print(ray.get([task, *(each.train.remote() for each in trainers)]))
+ray.kill(trainers[0])
+time.sleep(1)  # it is dead when the driver ends
 """
+SUMS = "[51040.0, 51040.0, 51040.0]\n"
 
 
-def test_workers_of_tasks_are_killed_which_is_said_with_what_to_do(tmp_path: Path) -> None:
-    script, files = tmp_path / "tasks.py", [tmp_path / "1.json", tmp_path / "2.json"]
-    script.write_text(TASKS)
-    program = [str(folder_of("main") / "pipeprof"), "run", "--out", str(tmp_path / "out")]
+def run_tasks(folder: Path, *command: str) -> str:
+    """Run `TASKS` under `pipeprof run`, and return what is printed of it."""
+    (folder / "tasks.py").write_text(TASKS)
+    run = [str(folder_of("main") / "pipeprof"), "run", "--out", "out", "tasks.py"]
     done = subprocess.run(
-        [*program, str(script), *map(str, files)],
-        env=UNWATCHED, capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "[51040.0, 51040.0]\n"), done.stderr
-    assert "2 processes that it started left no profile for this report: they were" in done.stderr
-    assert "Ray kills the workers of its tasks and actors." in done.stderr
-    saved = [json.loads(file.read_text()) for file in files]
-    assert [each["epochs"][0]["batches"] for each in saved] == [80, 80]
+        [*command, *run], cwd=folder, env=UNWATCHED, capture_output=True, text=True, timeout=240
+    )
+    assert (done.returncode, done.stdout) == (0, SUMS), done.stderr
+    return done.stderr
+
+
+def batches(folder: Path) -> list[int]:
+    saved = (json.loads(file.read_text()) for file in folder.glob("*/process*/*.json"))
+    return [each["epochs"][0]["batches"] for each in saved]
+
+
+def test_workers_of_tasks_and_actors_save_before_ray_kills_them(tmp_path: Path) -> None:
+    report = run_tasks(tmp_path)
+    assert batches(tmp_path / "out") == [80, 80]
+    assert report.count("the loader gives") == 2
+    assert "1 process that it started left no profile for this report: it was killed" in report
+
+
+def test_a_cluster_on_other_hosts_that_runs_already(tmp_path: Path) -> None:
+    """The driver has another host name here, and another disk for the profiles."""
+    (tmp_path / "out").mkdir()
+    script = 'hostname driver; mount -t tmpfs none out; "$@"; status=$?; cp -r out received'
+    flags = "-um" if os.geteuid() == 0 else "-rum"
+    cluster = [str(folder_of("main") / "python"), str(HERE / "ray_cluster.py"), "1"]
+    elsewhere = ["unshare", flags, "sh", "-c", f"{script}; exit $status", "sh"]
+    report = run_tasks(tmp_path, *cluster, *elsewhere)
+    assert batches(tmp_path / "received") == [80, 80]
+    assert report.count("the loader gives") == 2
 
 
 @pytest.mark.parametrize("part", ["production_wait", "collate"])

@@ -101,6 +101,9 @@ def _import_next() -> None:
 if __name__ == "sitecustomize":
     _folder = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [each for each in sys.path if os.path.abspath(each or os.curdir) != _folder]
+    if os.environ.get("PYTHONPATH") == _folder + os.pathsep:
+        # where Ray put nothing behind it, Python takes that for the current folder
+        sys.path[:1] = [each for each in sys.path[:1] if each != os.getcwd()]
     if "PIPEPROF_FOLLOW" in os.environ:
         sys.meta_path.insert(0, _Watcher())
     _import_next()
