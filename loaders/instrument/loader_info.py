@@ -7,7 +7,7 @@ import multiprocessing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
 from pipeprof.loaders.bad_data import SkipCounter
 from pipeprof.loaders.instrument.attributes import safe_getattr
@@ -97,7 +97,16 @@ def _config_of(loader: DataLoader[Any]) -> LoaderConfig:
         in_order=bool(getattr(loader, "in_order", True)),
         start_method=_start_method(loader) if loader.num_workers else None,
         kind="iterable" if iterable else "map",
+        sampler=None if iterable else _sampler_of(loader),
     )
+
+
+def _sampler_of(loader: DataLoader[Any]) -> str:
+    """Return the class that picks indices; torch's own `BatchSampler` asks another one for them."""
+    picks: Any = loader.batch_sampler
+    if picks is None or type(picks) is BatchSampler:
+        picks = safe_getattr(picks, "sampler") or loader.sampler
+    return f"{type(picks).__module__}.{type(picks).__qualname__}"
 
 
 def known_length(loader: Any) -> int | None:

@@ -231,6 +231,6 @@ def _sample() -> Callable[[], None]:
 
     def sample() -> None:
         meter.begin(next(times))
-        meter.end(None)
+        meter.end(None, 0.0)
 
     return sample

@@ -190,12 +190,15 @@ class FetcherHooks:
                 self._tally.cpu_s, self._collate_cpu_start_s = {}, nan
         else:
             meter.skip -= 1
+        # the clock is read next to the batch, as the counters take several µs with cold caches
+        cpu_start_s = self._clock.cpu_now() if sampled else nan
         start = now()
         try:
             batch = fetch(self._owner(), index)
             return batch
         finally:
             end = now()
+            on_cpu = (cpu_start_s, self._clock.cpu_now()) if sampled else None
             if not self._own_thread:
                 current.tally = outer
             collate_start = self._collate_start_s
@@ -204,7 +207,7 @@ class FetcherHooks:
             complete = type(index) is list and not (self._may_end and self._owner().ended)
             samples = len(index) if complete else _count(batch)
             if self._tally.seconds or sampled:
-                self._add_full_record(start, end, collate_s, samples, batch, sampled)
+                self._add_full_record(start, end, collate_s, samples, batch, on_cpu)
             else:
                 add_record((start, end, collate_s, samples))
             if self._new_requests:
@@ -213,10 +216,16 @@ class FetcherHooks:
                     self._counts.count_pending()
 
     def _add_full_record(
-        self, start: float, end: float, collate_s: float, samples: float, batch: Any, sampled: bool
+        self,
+        start: float,
+        end: float,
+        collate_s: float,
+        samples: float,
+        batch: Any,
+        on_cpu: tuple[float, float] | None,
     ) -> None:
-        """Record a batch whose stages were timed, or for which the system was sampled."""
-        collate_cpu_s = self._clock.cpu_now() - self._collate_cpu_start_s if sampled else nan
+        """Record a batch whose stages were timed, or for which the system was sampled: then
+        ``on_cpu`` is what the clock of this thread's CPU time was before and after it."""
         tally, self._tally = self._tally, Tally(True, self._clock)
         if collate_s:
             collate_s -= tally.inner_s - self._inner_before_collate_s
@@ -225,9 +234,9 @@ class FetcherHooks:
         if suspended:
             current.tally = None  # our own reads from here on belong to no batch
         self._counts.add_tally(tally)
-        sample = _end_sample(self._meter, batch) if sampled else ()
-        if sample:
-            sample = (*sample, *_cpu_of(tally), collate_cpu_s)
+        sample: Sequence[float] = ()
+        if on_cpu is not None and (sample := _end_sample(self._meter, batch, *on_cpu)):
+            sample = (*sample, *_cpu_of(tally), on_cpu[1] - self._collate_cpu_start_s)
         self._add_record((start, end, collate_s, samples, *_parts(tally), *sample))
         if suspended:
             current.tally = self._tally
@@ -280,9 +289,11 @@ def _begin_sample(meter: ResourceSampler, now: float) -> bool:
     return False
 
 
-def _end_sample(meter: ResourceSampler, batch: Any) -> Sequence[float]:
+def _end_sample(
+    meter: ResourceSampler, batch: Any, cpu_start_s: float, cpu_end_s: float
+) -> Sequence[float]:
     """Return the counters' change over a batch; nothing where reading them failed."""
     # a batch is any object, so taking its size may raise
     with suppress_and_log(_log, "the system's counters were not read after a batch"):
-        return meter.end(batch)
+        return meter.end(batch, cpu_end_s - cpu_start_s)
     return ()

@@ -67,14 +67,18 @@ class ThreadProbe:
         if getpid() != self._pid:
             self.close()
             self._open()
-        self._before = self._counters()
+        schedstat, io = self._read()
+        # clocks last, and first at the end, so that they leave out these two reads
+        self._before = process_time(), _system_s(), schedstat, io
 
     def end(self) -> Resources:
         """Return what was used since `begin` or the last `end`, and begin the next span."""
         if getpid() != self._pid:  # forked in between
             return UNKNOWN
         cpu_s, system_s, schedstat, io = self._before
-        cpu_now_s, system_now_s, schedstat_now, io_now = self._before = self._counters()
+        cpu_now_s, system_now_s = process_time(), _system_s()
+        schedstat_now, io_now = self._read()
+        self._before = cpu_now_s, system_now_s, schedstat_now, io_now
         read, calls, fetched = _transfers(io)
         read_now, calls_now, fetched_now = _transfers(io_now)
         return Resources(
@@ -94,8 +98,8 @@ class ThreadProbe:
                 os.close(descriptor)
         self._schedstat = self._io = _ABSENT
 
-    def _counters(self) -> tuple[float, float, bytes, bytes]:
-        return process_time(), _system_s(), _read(self._schedstat), _read(self._io)
+    def _read(self) -> tuple[bytes, bytes]:
+        return _read(self._schedstat), _read(self._io)
 
 
 def threads_waited_s(root: str = "/proc") -> float:

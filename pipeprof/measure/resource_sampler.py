@@ -78,18 +78,19 @@ class ResourceSampler:
             self.close()
             self._probe, self._thread = ThreadProbe(), thread
         self._probe.begin()
+        self._cpu_s = self._cpu_now()
         self._samples += 1
         self._took_s += self._now() - start
-        self._cpu_s = self._cpu_now()
 
-    def end(self, batch: Any) -> Sequence[float]:
-        """End the sample, when ``batch`` is made, or failed and is ``None``. Returns values in the
-        order of `pipeprof.measure.ring.RESOURCE_FIELDS`."""
-        cpu_s = self._cpu_now() - self._cpu_s
+    def end(self, batch: Any, cpu_s: float) -> Sequence[float]:
+        """End the sample, when ``batch`` is made, or failed and is ``None``. It took this thread
+        ``cpu_s`` seconds of CPU time. Returns values in the order of
+        `pipeprof.measure.ring.RESOURCE_FIELDS`."""
         if self._probe is None:
             return (nan,) * len(RESOURCE_FIELDS)
-        start = self._now()
+        start, around_s = self._now(), self._cpu_now() - self._cpu_s - cpu_s
         resources = self._probe.end()
+        resources = resources._replace(process_cpu_s=resources.process_cpu_s - around_s)
         now = self._now()
         self._took_s += now - start
         if self._batches == 1:

@@ -23,6 +23,9 @@ class LoaderConfig:
     """``fork``, ``forkserver`` or ``spawn``; ``None`` without workers."""
     kind: Literal["map", "iterable", "other"] = "other"
     """Kind of data set: indexed, iterated, or not of a DataLoader."""
+    sampler: str | None = None
+    """Class that picks the indices, with its module: a sampler, or the user's batch sampler;
+    ``None`` where there is none."""
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,8 @@ def test_many_tensors_none_and_one():
 def test_what_main_does_itself():
     text = found(inline_run(sampler_s=0.020))["slow-sampler"]
     assert text.startswith("57 % of the stall was picking indices: 20.0 ms a batch")
+    drawn = "torch.utils.data.sampler.SequentialSampler"
+    assert "slow-sampler" not in found(set_to(inline_run(sampler_s=0.020), sampler=drawn))
     recording = workers_run(fetch_s=0.002, step_s=0.001)
     shifted = later(recording, asked_s=0, received_s=0, arrived_s=0, delivered_s=1, done_s=1)
     text = found(shifted)["main-process-bound"]

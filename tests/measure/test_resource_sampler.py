@@ -63,7 +63,7 @@ def test_the_second_sample_of_a_fast_loader_comes_after_the_warm_up(batch_s, sec
         meter.begin(clock.now())
         sampled.append(number)
         clock.sleep(batch_s)
-        meter.end([])
+        meter.end([], 0.0)
     assert sampled[:2] == [0, second]
 
 
@@ -86,10 +86,9 @@ def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
     clock = FakeClock()
     meter = ResourceSampler(one_tensor, clock=clock)
     meter.begin(1.0)
-    clock.compute(0.25)
-    first = dict(zip(RESOURCE_FIELDS, meter.end([]), strict=True))
+    first = dict(zip(RESOURCE_FIELDS, meter.end([], 0.25), strict=True))
     meter.begin(2.0)
-    second = dict(zip(RESOURCE_FIELDS, meter.end([]), strict=True))
+    second = dict(zip(RESOURCE_FIELDS, meter.end([], 0.0), strict=True))
     assert (first["tensors"], first["batch_bytes"]) == (1, 400)
     assert first["cpu_s"] == 0.25
     assert isnan(second["tensors"]), "gauges are dearer, and rarer"
@@ -99,7 +98,7 @@ def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
 def test_a_batch_that_could_not_be_made_is_not_weighed():
     meter = ResourceSampler(one_tensor)
     meter.begin(1.0)
-    assert isnan(dict(zip(RESOURCE_FIELDS, meter.end(None), strict=True))["tensors"])
+    assert isnan(dict(zip(RESOURCE_FIELDS, meter.end(None, 0.0), strict=True))["tensors"])
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -110,13 +109,13 @@ def test_a_workers_memory_is_looked_at_after_a_second_or_at_once(whole):
     for pause_s in (0.0, 0.9, 0.2, 0.1):
         clock.sleep(pause_s)
         meter.begin(clock.now())
-        told = dict(zip(RESOURCE_FIELDS, meter.end([]), strict=True))
+        told = dict(zip(RESOURCE_FIELDS, meter.end([], 0.0), strict=True))
         known.append(not isnan(told["private_bytes"]))
     assert known == [whole, whole, True, True]
 
 
 def test_without_a_beginning_nothing_is_known():
-    assert all(map(isnan, ResourceSampler(one_tensor).end([])))
+    assert all(map(isnan, ResourceSampler(one_tensor).end([], 0.0)))
 
 
 def test_it_follows_the_thread_that_makes_batches():
@@ -124,7 +123,7 @@ def test_it_follows_the_thread_that_makes_batches():
 
     def make():
         meter.begin(1.0)
-        told.append(meter.end([]))
+        told.append(meter.end([], 0.0))
 
     make()
     thread = threading.Thread(target=make)

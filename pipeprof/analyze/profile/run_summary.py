@@ -7,6 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from pipeprof.analyze.profile.batch_table import Columns, Mask, steady, warmed_up
+from pipeprof.analyze.profile.covariate_mean import CovariateMean
 from pipeprof.analyze.profile.histogram import Series, Sketch
 from pipeprof.analyze.profile.pauses import PauseFinder
 from pipeprof.analyze.profile.slow_batches import slow_batches
@@ -57,6 +58,7 @@ class Summary:
         self.gauges: defaultdict[str, Sketch] = defaultdict(Sketch)
         self.made = Sketch()
         """Seconds to fetch and collate a batch."""
+        self._cpu = CovariateMean()
         self.depth = Sketch()
         """Batches that lay ready when one was asked for."""
         self.charges = StallCharges()
@@ -137,8 +139,10 @@ class Summary:
         for name, values in seconds.items():
             if name not in (Stage.WAIT, Stage.STEP):
                 self.stages[str(name)].add(values)
-        for resource, values in resource_seconds(columns).items():
+        resources = resource_seconds(columns)
+        for resource, values in resources.items():
             self.resources[resource].add(values)
+        self._cpu.add(resources[CPU] + np.nan_to_num(resources[NATIVE]), columns.made_s)
         add_workers(self.workers, columns, seconds)
 
     def extrapolate(self) -> None:
@@ -189,8 +193,7 @@ class Summary:
     def cpu_per_batch(self) -> float:
         """Return the CPU seconds to fetch a batch, native threads included where known; NaN
         unknown."""
-        cpu, native = self.resources[CPU], self.resources[NATIVE]
-        return cpu.mean + (native.mean if native.count else 0.0)
+        return self._cpu.at(self.made.mean)
 
     def _source(self, stage: Stage) -> Source:
         """Return whether the figures of ``stage`` are measured or estimated. Serialising that was

@@ -106,7 +106,7 @@ TEXTS: Final = {
         "{each_s:duration} a batch",
         "all indices of an epoch drawn at once",
         "the training process picks indices itself, whatever num_workers is",
-        "def __iter__(self):  # of the sampler\n"
+        "def __iter__(self):  # of the sampler, whose order may be another\n"
         "    return iter(torch.randperm(len(self.data)).tolist())",
     ),
     "no-pinning": ProposalText(

@@ -18,9 +18,22 @@ _SEVERAL_TENSORS = 8
 """Tensors in a batch from which on packing them saves time in pinning."""
 
 
+_DRAWN_AT_ONCE = {
+    f"torch.utils.data.{name}"
+    for name in (
+        "sampler.SequentialSampler",
+        "sampler.RandomSampler",
+        "sampler.WeightedRandomSampler",
+        "distributed.DistributedSampler",
+    )
+}
+"""Samplers that draw an epoch's indices at once already."""
+
+
 def sampler_bound(facts: Facts) -> bool:
-    """Return whether picking indices causes a large part of the stall."""
-    return facts.starved and facts.blamed(SAMPLER) >= TO_BLAME
+    """Return whether picking indices causes a large part of the stall, and could cost less."""
+    can_cost_less = facts.config.sampler not in _DRAWN_AT_ONCE
+    return facts.starved and can_cost_less and facts.blamed(SAMPLER) >= TO_BLAME
 
 
 @case("slow-sampler")
@@ -28,6 +41,7 @@ def sampler(facts: Facts) -> Figures | None:
     """Picking the indices of a batch is slow.
 
     Reported when the sampler, which runs in the training process, causes 25 % or more of the stall.
+    Not reported for samplers of torch that draw an epoch's indices at once already.
 
     Fix: draw an epoch's indices at once. The number of workers makes no difference.
     """
