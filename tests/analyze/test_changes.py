@@ -51,6 +51,12 @@ def test_other_readers_are_reported_but_not_unknown_ones() -> None:
     assert changes(unknown, after) == ()
 
 
+def test_a_sampler_is_not_named_by_profiles_of_earlier_versions() -> None:
+    sequential, shuffled = of("config", sampler="Sequential"), of("config", sampler="Random")
+    assert changes(sequential, shuffled) == (Change("loader", "sampler", "Sequential", "Random"),)
+    assert changes(of("config", sampler=None), shuffled) == ()
+
+
 def test_what_one_of_them_does_not_know_is_none() -> None:
     names = {each.name: each.after for each in changes(PLAIN, replace(PLAIN, source=None))}
     assert names == {"url": None, "format": None, "objects": None, "bytes": None}

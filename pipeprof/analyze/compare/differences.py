@@ -43,7 +43,9 @@ def _changed_fields(
     for field in fields(before if before is not None else after):
         values = getattr(before, field.name, None), getattr(after, field.name, None)
         plain = all(value is None or isinstance(value, (str, int, float)) for value in values)
-        if plain and values[0] != values[1]:
+        # profiles of earlier versions do not name the sampler
+        known = field.name != "sampler" or None not in values
+        if plain and known and values[0] != values[1]:
             yield Change(of, field.name, *values)
 
 
