@@ -194,6 +194,16 @@ def test_what_epochs_and_copies_cost_is_advised_on_even_where_the_accelerator_is
     assert set(advised(copied)) == {"pin_memory + non_blocking True + True"}
 
 
+def test_what_saves_more_of_an_epoch_comes_first():
+    starved = workers_run()  # more workers save two thirds of what is not the start of workers
+    short = assemble(replace(starved, epochs=epochs(3, 1.5, 0.2)))
+    assert [each.setting for each in short.recommendations] == ["persistent_workers", "num_workers"]
+    assert "1.67 s of its 2.00 s now" in short.recommendations[0].why
+    assert "The first advice is about the start of workers" in short.diagnosis.disagreements[-1]
+    longer = advised(replace(starved, epochs=epochs(3, 0.4, 0.1)))
+    assert list(longer) == ["num_workers 7", "persistent_workers True"]
+
+
 def test_nothing_is_advised_on_what_is_not_known():
     blind = seen(workers_run(), fetch_start_s=None, fetch_end_s=None, cpu_s=None)
     assert advised(blind) == {}

@@ -43,7 +43,17 @@ def advise(facts: Facts) -> tuple[Proposal, ...]:
     codes = {each.code for each in fixes}
     needed = () if capacity_needed.feeds(facts, fixes) else capacity_needed.capacities(facts)
     others = [each for each in needed if each.code not in codes]
+    if start.costs_more_than(facts, _stall_saved_s(facts, fixes[0])):
+        return (*always, *fixes, *others)[:_MOST_PROPOSALS]
     return (*fixes, *others, *always)[:_MOST_PROPOSALS]
+
+
+def _stall_saved_s(facts: Facts, fix: Proposal) -> float:
+    """Return the seconds of a typical epoch that ``fix`` is predicted to save; all of its stall
+    where nothing is predicted."""
+    predicted = fix.outcome.predicted_samples_per_s
+    share = 1 - facts.rate / predicted if predicted else facts.diagnosis.starved_fraction
+    return share * start.steady_s(facts)
 
 
 def _fixes(facts: Facts) -> list[Proposal]:
@@ -127,7 +137,8 @@ def _no_setting_helps(facts: Facts) -> list[Proposal]:
 
 def _persistent_workers(facts: Facts) -> Iterator[Proposal]:
     if start.starts_each_epoch(facts):
-        yield Proposal("keep-workers", "persistent_workers", {"each_s": start.start_up_s(facts)})
+        figures = {"each_s": start.start_up_s(facts), "epoch_s": start.epoch_s(facts)}
+        yield Proposal("keep-workers", "persistent_workers", figures)
 
 
 def _pinned_copies(facts: Facts) -> Iterator[Proposal]:

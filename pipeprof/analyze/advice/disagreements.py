@@ -128,5 +128,7 @@ def _by_ceiling(cause: str, lowest: str | None, workers: int) -> Iterator[Disagr
 def _by_advice(cause: str, changes: str | None) -> Iterator[Disagreement]:
     if changes is None or cause in (changes, PIPELINE):  # its advice names the stage
         return
-    if cause not in (name for part in changes.split(" + ") for name in _FIXED_BY.get(part, ())):
+    if changes == "persistent_workers":
+        yield "start-up-first", {"cause": cause}
+    elif cause not in (name for part in changes.split(" + ") for name in _FIXED_BY.get(part, ())):
         yield "other-advice", {"cause": cause, "changes": changes}

@@ -125,8 +125,8 @@ TEXTS: Final = {
     "keep-workers": ProposalText(
         "False",
         "True",
-        "an epoch then begins without starting workers, which takes {each_s:duration} of it now. "
-        "The samples/s of the steady state stay as they are",
+        "an epoch then begins without starting workers, which takes {each_s:duration} of its "
+        "{epoch_s:duration} now. The samples/s of the steady state stay as they are",
         "DataLoader(…, persistent_workers=True)",
     ),
     "pinned-copies": ProposalText(

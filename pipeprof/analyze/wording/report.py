@@ -60,6 +60,8 @@ _EXPLANATIONS: Final = {
     "other-ceiling": "The lowest ceiling is {lowest}, the cause is {cause}. A ceiling is the "
     "average rate of one part if nothing else slows it down; the cause is what the accelerator "
     "really waited for. Act on the cause.",
+    "start-up-first": "The first advice is about the start of workers, which takes more of each "
+    "epoch than {cause}. The verdict and its causes leave that time out.",
     "other-advice": "The first advice is about {changes}, not {cause}: no setting of the loader "
     "makes {cause} cheaper.",
 }  # fmt: skip

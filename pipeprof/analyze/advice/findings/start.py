@@ -39,11 +39,22 @@ def starts_each_epoch(facts: Facts) -> bool:
     if facts.diagnosis.unjudged == "iterator-per-batch":
         return False  # they restart for each batch
     each_s = start_up_s(facts)
-    return each_s >= _LEAST_EPOCH_S and each_s >= _LEAST_EPOCH_SHARE * _epoch_s(facts)
+    return each_s >= _LEAST_EPOCH_S and each_s >= _LEAST_EPOCH_SHARE * epoch_s(facts)
 
 
-def _epoch_s(facts: Facts) -> float:
-    return median(epoch.wall_s for epoch in facts.recording.epochs)
+def costs_more_than(facts: Facts, saved_s: float) -> bool:
+    """Return whether restarting workers takes more of a typical epoch than ``saved_s``."""
+    return starts_each_epoch(facts) and start_up_s(facts) > saved_s
+
+
+def epoch_s(facts: Facts) -> float:
+    """Return the seconds of a typical epoch; 0 if there was none."""
+    return median([epoch.wall_s for epoch in facts.recording.epochs] or [0.0])
+
+
+def steady_s(facts: Facts) -> float:
+    """Return the seconds of a typical epoch in which no worker starts or stops."""
+    return max(0.0, epoch_s(facts) - start_up_s(facts))
 
 
 @case("worker-start-up-each-epoch")
@@ -57,9 +68,9 @@ def start_up_each_epoch(facts: Facts) -> Figures | None:
     """
     if not starts_each_epoch(facts):
         return None
-    each_s, epoch_s = start_up_s(facts), _epoch_s(facts)
+    each_s, whole_s = start_up_s(facts), epoch_s(facts)
     epochs = len(facts.recording.epochs)
-    return {"each_s": each_s, "epoch_s": epoch_s, "share": each_s / epoch_s, "epochs": epochs}
+    return {"each_s": each_s, "epoch_s": whole_s, "share": each_s / whole_s, "epochs": epochs}
 
 
 @case("pickled-data-set")
