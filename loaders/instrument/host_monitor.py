@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from math import inf
+from math import inf, isnan, nan
 from time import process_time
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 from pipeprof.loaders.instrument.device_monitor import DeviceTotals
 from pipeprof.measure import host
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
+from pipeprof.measure.proc_counters import thread_waited_s
 from pipeprof.model import LoaderConfig, MainProcess
 
 _POLL_EVERY_S = 0.5
@@ -26,6 +27,8 @@ class HostMonitor:
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._now = clock.now
         self._began: tuple[float, float] | None = None
+        self._thread, self._waited_s = 0, nan
+        """The thread that iterates first, and how long it had waited for a core by then."""
         self._due_s = inf
         """When to read next what takes too long for a short run."""
         self._core_time: host.CoreTime | None = None
@@ -40,6 +43,8 @@ class HostMonitor:
         starts = self._began is None or not config.persistent_workers
         if self._began is None:
             self._began = self._now(), process_time()
+            self._thread = threading.get_native_id()
+            self._waited_s = thread_waited_s(self._thread)
             self._due_s = self._began[0] + _POLL_EVERY_S
         self._forks = bool(starts and config.num_workers and config.start_method == "fork")
         if self._forks:
@@ -67,6 +72,15 @@ class HostMonitor:
         end_s = self._now()
         self._due_s = end_s + max(_POLL_EVERY_S, (end_s - begin_s) / _POLL_SHARE)
 
+    def core_wait_share(self) -> float | None:
+        """Return the share of the time until now in which the thread that iterates could run, but
+        had no core; ``None`` if unknown."""
+        if self._began is None or isnan(self._waited_s):
+            return None
+        waited_s = thread_waited_s(self._thread) - self._waited_s
+        wall_s = self._now() - self._began[0]
+        return None if isnan(waited_s) or not wall_s > 0 else min(1.0, waited_s / wall_s)
+
     def snapshot(self, device: DeviceTotals) -> MainProcess:
         """Return the figures of the process from the first pass until now."""
         self._count_descriptors()
@@ -85,6 +99,7 @@ class HostMonitor:
             blocking_copies=device.blocking_copies,
             device_utilisation=device.utilisation,
             device_memory_bytes=device.memory_bytes,
+            core_wait_share=self.core_wait_share(),
             stolen_share=host.stolen_share(self._core_time, host.core_time()),
         )
 

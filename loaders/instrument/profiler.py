@@ -270,7 +270,7 @@ class LoaderProfiler:
         """Summarise the oldest rows, which the recorder is about to drop."""
         if self._earlier is None:
             self._earlier = Summary(self._start.info.warmup)
-        self._earlier.add(Columns(arrays))
+        self._earlier.add(Columns(arrays), self._host.core_wait_share())
 
     def _live_note(self) -> tuple[str, ...]:
         wall_s = self._recorder.wall_s

@@ -91,6 +91,7 @@ def assemble(
         lost_records=recording.lost_records,
         notes=(*recording.notes, *_left_out(recording.source)),
         unix_offset_s=recording.unix_offset_s,
+        core_wait_share=recording.main.core_wait_share,
         stolen_share=recording.main.stolen_share,
         pauses=pauses(summary, recording.pause_kinds, threshold),
         pause_kinds=recording.pause_kinds,
@@ -101,7 +102,7 @@ def assemble(
 def _summarised(recording: Recording, earlier: Summary | None) -> tuple[Recording, Summary]:
     """Return the recording with its pauses and only its sampled batches, and the run's figures."""
     summary = deepcopy(earlier) if earlier else Summary(recording.warmup_batches)
-    marked = summary.add(Columns.of(recording.batches))
+    marked = summary.add(Columns.of(recording.batches), recording.main.core_wait_share)
     summary.extrapolate()
     batches = with_pauses(recording.batches, marked)
     recording = replace(recording, batches=take_rows(batches, marked.watched))

@@ -109,15 +109,20 @@ def threads_waited_s(root: str = "/proc") -> float:
         threads = os.listdir(f"{root}/self/task")
     except OSError:
         return nan
-    times_s = []
-    for each in threads:
-        descriptor = _opened(f"{root}/self/task/{each}/schedstat")
-        waited_s = _waited_s(_read(descriptor))
-        if waited_s == waited_s:  # else the thread has just ended
-            times_s.append(waited_s)
+    waits_s = [thread_waited_s(int(each), root) for each in threads]
+    known = [each for each in waits_s if each == each]  # others have just ended
+    return sum(known) if known else nan
+
+
+def thread_waited_s(thread: int, root: str = "/proc") -> float:
+    """Return how long a thread of this process has waited for a core; NaN is unknown. ``thread`` is
+    its number in the kernel."""
+    descriptor = _opened(f"{root}/self/task/{thread}/schedstat")
+    try:
+        return _waited_s(_read(descriptor))
+    finally:
         if descriptor != _ABSENT:
             os.close(descriptor)
-    return sum(times_s) if times_s else nan
 
 
 class Gauges(NamedTuple):

@@ -211,6 +211,9 @@ class Profile:
     notes: tuple[str, ...] = ()
     unix_offset_s: float | None = None
     """Add this to a moment of ``batches`` to get seconds since 1970."""
+    core_wait_share: float | None = None
+    """Share, 0..1, of the run in which the thread that iterates could run, but had no core.
+    ``None``: unknown."""
     stolen_share: float | None = None
     """Share, 0..1, of the virtual machine's core time during the run that its host gave to others.
     ``None``: unknown."""

@@ -180,6 +180,8 @@ class MainProcess:
     device_utilisation: float | None = None
     """Share of the time, 0..1."""
     device_memory_bytes: int | None = None
+    core_wait_share: float | None = None
+    """Share, 0..1, of ``wall_s`` in which the thread that iterates could run, but had no core."""
     stolen_share: float | None = None
     """Share, 0..1, of the virtual machine's core time that its host gave to others since the loader
     was first iterated. ``None``: unknown."""

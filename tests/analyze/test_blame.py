@@ -59,6 +59,18 @@ def test_a_batch_that_is_made_while_main_waits():
     assert not ms(held)
 
 
+def test_a_batch_that_lies_in_main_waits_for_a_core_where_main_did_so_in_the_run():
+    columns = run(fetch_start=-19.0, fetch_end=-1.0, sent=-0.5, received=0.2, arrived=0.4)
+    arrived_s = columns.arrived_s.copy()
+    arrived_s[30:] = columns.delivered_s[30:] - 0.1e-3  # to hand a batch out needs as little
+    columns = replaced(columns, arrived_s=arrived_s)
+    by_itself, short_of_cores = (ms(causes(columns, share)[0]) for share in (0.05, 0.3))
+    # the other worker fetches 18 ms of the 20
+    assert by_itself["main"] == pytest.approx(19.6)
+    assert short_of_cores["worker-cpu"] == pytest.approx(19.5 * 18 / 19.6, rel=0.02)
+    assert sum(short_of_cores.values()) == pytest.approx(sum(by_itself.values()))
+
+
 def interpreter_waited_for(**others):
     """A batch was made in the turn before. Its worker, making the next one, answers main when that
     is done: unpickling takes 18.8 ms, of which main computes 0.4."""

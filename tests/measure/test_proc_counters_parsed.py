@@ -7,7 +7,7 @@ from math import isnan
 import pytest
 
 from pipeprof.measure import proc_counters
-from pipeprof.measure.proc_counters import ThreadProbe, threads_waited_s
+from pipeprof.measure.proc_counters import ThreadProbe, thread_waited_s, threads_waited_s
 from tests.support.leaks import descriptors
 
 
@@ -93,8 +93,10 @@ def test_what_the_threads_of_a_process_waited_for_a_core_adds_up(tmp_path):
         folder = tmp_path / "self" / "task" / thread
         folder.mkdir(parents=True)
         (folder / "schedstat").write_text(f"99 {waited_ns} 7\n")
-    (tmp_path / "self" / "task" / "ended").mkdir()
+    (tmp_path / "self" / "task" / "4").mkdir()  # it has just ended
     assert threads_waited_s(str(tmp_path)) == 1.75
+    assert thread_waited_s(1, str(tmp_path)) == 1.5
+    assert isnan(thread_waited_s(3, str(tmp_path)))
     assert isnan(threads_waited_s(str(tmp_path / "nothing")))
     for thread in "12":
         (tmp_path / "self" / "task" / thread / "schedstat").write_text("99 0 0\n")

@@ -117,7 +117,9 @@ class RankSteps:
 def _causes(table: Columns, profile: Profile, rows: npt.NDArray[np.intp]) -> dict[str, Floats]:
     """Return cause → stall of each step. Where the profile names but one cause, such as a storage
     that all workers share, this is charged for all: no single batch shows it."""
-    charges = {cause: seconds[rows] for cause, seconds in causes(table)[0].items()}
+    charges = {
+        cause: seconds[rows] for cause, seconds in causes(table, profile.core_wait_share)[0].items()
+    }
     if len(profile.blame) != 1:
         return charges
     return {next(iter(profile.blame)): np.sum(list(charges.values()), axis=0)}

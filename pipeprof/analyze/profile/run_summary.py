@@ -62,6 +62,7 @@ class Summary:
         self.depth = Sketch()
         """Batches that lay ready when one was asked for."""
         self.charges = StallCharges()
+        self._main_core_wait: float | None = None
         self.workers: defaultdict[int, WorkerSketches] = defaultdict(WorkerSketches)
         self.series = Series(("stall_s", "cycle_s", "samples"))
         self.memory: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
@@ -76,11 +77,13 @@ class Summary:
         self.as_steps = Series(("stall_s", "cycle_s"))
         """All batches past warm-up, with pauses counted as part of the step."""
 
-    def add(self, columns: Columns) -> Columns:
-        """Add the next batches of the run, in the order of their delivery. Returns them with the
+    def add(self, columns: Columns, main_core_wait: float | None = None) -> Columns:
+        """Add the next batches of the run, in the order of their delivery. ``main_core_wait`` is
+        the share of the run in which main's loop waited for a core. Returns the batches with the
         pauses that were found by length."""
         if not len(columns):
             return columns
+        self._main_core_wait = main_core_wait
         marked = self._pause_finder.mark(columns)
         self._add(self._with_stalls(marked))
         return marked
@@ -125,7 +128,7 @@ class Summary:
             self.gauges[gauge].add(getattr(columns, gauge))
         depth = queue_depth(columns, self._warmup)[mask]
         seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
-        self.charges.add(columns, mask)
+        self.charges.add(columns, mask, self._main_core_wait)
         columns = columns.take(mask)
         if not len(columns):
             return

@@ -56,15 +56,18 @@ _LEAST_S = 1e-9
 _LEAST_COMPUTING_SHARE = 0.1
 """Share of the fetch time. A worker that computes less leaves its interpreter to other threads."""
 _LEAST_CORE_WAIT = 0.1
-"""Share of the workers' runnable time. Less waiting for a core is chance."""
+"""Share of the workers' runnable time, or of main's time. Less waiting for a core is chance."""
 
 Charges = dict[str, Floats]
 
 
-def causes(columns: Columns) -> tuple[Charges, Charges]:
+def causes(columns: Columns, main_core_wait: float | None = None) -> tuple[Charges, Charges]:
     """Return the seconds of each batch's stall by cause, and the part of them in which a finished
-    batch waited for its worker's interpreter or for a core. [batches]"""
-    walk = _BackwardWalk(columns)
+    batch waited for its worker's interpreter or for a core. [batches]
+
+    ``main_core_wait`` is the share of the run in which main's loop waited for a core.
+    """
+    walk = _BackwardWalk(columns, main_core_wait or 0.0)
     walk.run()
     return walk.charges, walk.blocked
 
@@ -108,7 +111,7 @@ class _BackwardWalk:
     ``rows`` are the rows of the stalls, and ``batch`` the rows of the batches that each waits for.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, main_core_wait: float) -> None:
         self.charges: Charges = {}
         self.blocked: Charges = {}
         """The charges for which a finished batch waited for its worker's interpreter or a core."""
@@ -120,7 +123,8 @@ class _BackwardWalk:
         computing = computing_share(columns)
         self._blocks_interpreter = computing >= _LEAST_COMPUTING_SHARE
         """Whether a worker that fetches keeps its interpreter from its other threads."""
-        short_of_cores = runnable_core_wait(columns) >= _LEAST_CORE_WAIT
+        core_wait = max(runnable_core_wait(columns), main_core_wait)
+        short_of_cores = core_wait >= _LEAST_CORE_WAIT
         self._core_contention = computing if short_of_cores else 0.0
         """Share of a core that a worker wants while it fetches, where cores are short; else 0."""
         self._start = columns.delivered_s - columns.stall_s

@@ -35,10 +35,10 @@ class StallCharges:
         self.busiest: BusyStage | None = None
         """The stage that limits a loader which works in threads, if one does."""
 
-    def add(self, columns: Columns, mask: Mask) -> None:
+    def add(self, columns: Columns, mask: Mask, main_core_wait: float | None) -> None:
         """Charge the stall of the batches in ``mask`` to its causes. What their workers did
         meanwhile follows from all of ``columns``."""
-        charged, blocked = causes(columns)
+        charged, blocked = causes(columns, main_core_wait)
         for sums, charges in (
             (self.blame, charged), (self.blocked_hand_over_s, blocked),
             (self.awaited_in, places(columns)),
