@@ -110,7 +110,7 @@ class _Driver:
         if os.getpid() == self._process:
             with suppress_and_log(_log, "the profiles of Ray's workers may be missing"):
                 if self._ray.is_initialized():
-                    _collect(RayStore(_run(self._settings)), self._settings)
+                    _collect_profiles(RayStore(_run(self._settings)), self._settings)
 
 
 _drivers: list[_Driver] = []
@@ -133,7 +133,7 @@ def _joins_cluster(address: str | None) -> bool:
         return False
 
 
-def _collect(store: RayStore, settings: RunSettings) -> None:
+def _collect_profiles(store: RayStore, settings: RunSettings) -> None:
     if not store.begun():
         return
     store.announce_end()

@@ -1,8 +1,8 @@
 """Send what a worker of Ray saved to the driver by Ray's own key-value store, before Ray kills it.
 
 Ray ends the workers of tasks and actors without Python's exit handlers once their driver ends. So
-the driver announces its end in the store, and each worker saves first. The store needs no further
-port, and is removed from nowhere but by the driver.
+the driver announces its end in the store, and waits until each worker has saved. The store needs no
+further port. The driver removes what belongs to its run.
 """
 
 from __future__ import annotations
