@@ -127,7 +127,8 @@ class JobRanks:
         return True
 
     def leave(self, reason: str) -> None:
-        self._store.set("left", reason)
+        if not self._store.check(["left"]):  # the first reason is that of all
+            self._store.set("left", reason)
 
     def _set(self, key: str, value: Any) -> None:
         self._store.set(key, cast(str, pickle.dumps(value)))  # it takes bytes, too

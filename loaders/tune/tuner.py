@@ -284,10 +284,11 @@ class Tuner:
         """Continue with the present setting."""
         self.search.state, self.live.wanted, self._steps = "failed", None, None
         self._left_open.end_watch()
-        self._notes += (reason or "an error of pipeprof; PIPEPROF_LOG=debug shows it",)
+        reason = reason or "an error of pipeprof; PIPEPROF_LOG=debug shows it"
+        self._notes += (reason,)
         with suppress_and_log(_log, "other ranks wait for this one"):
             ranks = self.live.ranks
-            ranks.leave(f"the search of rank {ranks.rank} failed")
+            ranks.leave(f"the search of rank {ranks.rank} failed: {reason}")
 
 
 def _none() -> None:
