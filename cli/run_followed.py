@@ -109,11 +109,13 @@ def _leave(
     is_saved: Callable[[Note | None], None],
 ) -> None:
     try:
+        note = None
         try:
-            is_saved(_leave_note(settings, session))
+            note = _leave_note(settings, session)
         finally:
             if begun is not None:
                 begun.unlink(missing_ok=True)
+            is_saved(note)  # last, as Ray's driver may then end, which kills this process
         place = find_job_place()
         if place and not place.rank and has_other_nodes(place):
             others.wait(place)  # the first process of this host reports on other hosts, too
