@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from pipeprof.cli.run_note import RANK_NOTE, Note, read_note
@@ -25,7 +25,7 @@ _PAUSE_S, _REMOTE_PAUSE_S = 0.1, 1.0
 _MOST_RANKS = 256
 """Most ranks of a job that is reported on at its end; each takes some milliseconds."""
 FOLDER = "folder"
-"""Key under which a rank sends the name of its folder."""
+"""Key under which a process sends the name of its folder."""
 
 
 def is_large(place: JobPlace) -> bool:
@@ -92,11 +92,8 @@ class OtherRanks:
         if files is None:
             return
         with suppress_and_log(_log, f"what rank {rank} sent is not saved"):
-            folder = files.pop(FOLDER).decode()
             note = files.pop(RANK_NOTE)
-            for name, data in [*files.items(), (RANK_NOTE, note)]:
-                with open_object(join(self._out, f"{folder}/{name}")) as sink:
-                    sink.write(data)
+            save_sent({**files, RANK_NOTE: note}, self._out)  # the note last
 
     def _notes(self) -> dict[str, tuple[object, ...]]:
         """Return the stamps of all notes in the folder, by their URLs."""
@@ -107,6 +104,17 @@ class OtherRanks:
         except PipeprofError as error:
             log_caught(_log, error, "the profiles of other ranks are not found")
             return {}
+
+
+def save_sent(files: Mapping[str, bytes], out: str) -> str:
+    """Save what another process has sent below ``out``, as it did itself, and return its folder.
+    Raises `OutputError`."""
+    folder = join(out, files[FOLDER].decode())
+    for name, data in files.items():
+        if name != FOLDER:
+            with open_object(join(folder, name)) as sink:
+                sink.write(data)
+    return folder
 
 
 def send_to_rank_0(place: JobPlace, folder: str, urls: Iterable[str]) -> None:

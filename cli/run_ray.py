@@ -20,12 +20,14 @@ from importlib import import_module
 from threading import Thread
 from typing import Any
 
-from pipeprof.cli.run_note import Note, leave_in_scratch, parse_note
+from pipeprof.cli.run_note import RANK_NOTE, Note, leave_in_scratch, parse_note
+from pipeprof.cli.run_ranks import FOLDER, save_sent
 from pipeprof.cli.run_settings import RunSettings
 from pipeprof.integrations.ray_store import RayStore
-from pipeprof.log import log_caught, suppress_and_log
+from pipeprof.log import log_caught, say, suppress_and_log
 from pipeprof.measure.import_hook import when_imported
-from pipeprof.storage.urls import is_local, join
+from pipeprof.storage.urls import is_local
+from pipeprof.units import counted
 
 _log = logging.getLogger(__name__)
 
@@ -35,8 +37,6 @@ _IDLE_S = 10.0
 """How long the driver waits after the last worker has saved. Some may have been killed."""
 _HOOK = "RAY_RUNTIME_ENV_HOOK"
 """Ray's variable that names a function which returns the runtime environment of a job."""
-_NOTE, _FOLDER = "note", "folder"
-"""Keys under which a worker sends its note, and the name of its folder within that of the run."""
 
 
 def follow_workers(settings: RunSettings) -> None:
@@ -106,7 +106,6 @@ class _Driver:
         return given
 
     def _collect(self) -> None:
-        """Have the workers save, and wait until they have."""
         if os.getpid() == self._process:
             with suppress_and_log(_log, "the profiles of Ray's workers may be missing"):
                 if self._ray.is_initialized():
@@ -134,6 +133,7 @@ def _joins_cluster(address: str | None) -> bool:
 
 
 def _collect_profiles(store: RayStore, settings: RunSettings) -> None:
+    """Have the workers save, and wait for each that may still do so."""
     if not store.begun():
         return
     store.announce_end()
@@ -145,7 +145,7 @@ def _collect_profiles(store: RayStore, settings: RunSettings) -> None:
         received |= ended
         last = time.monotonic() if ended else last
         if time.monotonic() - last > _IDLE_S:
-            _log.warning("%d workers of Ray have not saved their profiles", len(waiting))
+            say(f"{counted(len(waiting), 'worker')} of Ray did not answer, and left no profile.")
             break
         time.sleep(0 if ended else 0.05)
     store.clear()
@@ -161,14 +161,8 @@ def _receive(files: dict[str, bytes], settings: RunSettings) -> None:
     """Save what a worker of another host has sent, as it did itself."""
     if not files:
         return
-    from pipeprof.storage.write import open_object
-
-    folder = join(settings.out, files.pop(_FOLDER).decode())
-    note = replace(parse_note(files.pop(_NOTE)), folder=folder)
-    for url, data in zip(note.urls, map(files.get, note.files), strict=True):
-        with open_object(url) as sink:
-            sink.write(data or b"")
-    leave_in_scratch(note, settings.scratch)
+    note = parse_note(files.pop(RANK_NOTE))
+    leave_in_scratch(replace(note, folder=save_sent(files, settings.out)), settings.scratch)
 
 
 def save_before_ray_kills(
@@ -200,7 +194,7 @@ def _send(store: RayStore, note: Note | None, settings: RunSettings) -> None:
 
         files = {name: read_object(url) for name, url in zip(note.files, note.urls, strict=True)}
         folder = note.folder.removeprefix(settings.out).lstrip("/")
-        files |= {_NOTE: note.encode(), _FOLDER: folder.encode()}
+        files |= {RANK_NOTE: note.encode(), FOLDER: folder.encode()}
     store.end(files)
 
 

@@ -26,6 +26,16 @@ _MOST_BYTES = 256 << 20
 _ANSWER_S = 5.0
 
 
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """Return ``files``, by their names, as one value of a store."""
+    return zlib.compress(msgspec.msgpack.encode(dict(files)), level=1)
+
+
+def unpack(data: bytes) -> dict[str, bytes]:
+    """Return the files that `pack` was given."""
+    return msgspec.msgpack.decode(zlib.decompress(data), type=dict[str, bytes])
+
+
 class RankStore:
     """Keeps the files of each rank under its number."""
 
@@ -54,7 +64,7 @@ class RankStore:
     def send(self, files: Mapping[str, bytes]) -> bool:
         """Send what this rank saved, by the names of the files. Returns False where that is too
         much, or the store has gone."""
-        data = zlib.compress(msgspec.msgpack.encode(dict(files)), level=1)
+        data = pack(files)
         if len(data) > _MOST_BYTES // (self._place.world_size or 1):
             return False
         try:
@@ -69,8 +79,7 @@ class RankStore:
         try:
             if not self._store.check([self._key(rank)]):
                 return None
-            sent = zlib.decompress(self._store.get(self._key(rank)))
-            return msgspec.msgpack.decode(sent, type=dict[str, bytes])
+            return unpack(self._store.get(self._key(rank)))
         except Exception as error:
             log_caught(_log, error, f"the profiles of rank {rank} are not received")
             return None

@@ -11,13 +11,11 @@ import logging
 import os
 import socket
 import sys
-import zlib
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-import msgspec
-
+from pipeprof.integrations.rank_store import pack, unpack
 from pipeprof.log import suppress_and_log
 
 _log = logging.getLogger(__name__)
@@ -62,7 +60,7 @@ class RayStore:
 
     def end(self, files: Mapping[str, bytes]) -> None:
         """Say that this worker has saved, and send ``files``, unless they are too large."""
-        data = zlib.compress(msgspec.msgpack.encode(dict(files)), level=1)
+        data = pack(files)
         self._put(f"{_ENDED}/{self._worker}", data if len(data) <= _MOST_BYTES else b"")
 
     def announce_end(self) -> None:
@@ -80,9 +78,7 @@ class RayStore:
     def files(self, worker: str) -> dict[str, bytes]:
         """Return what a worker that has ended has sent."""
         sent = self._kv._internal_kv_get(self._key(f"{_ENDED}/{worker}"), namespace=_NAMESPACE)
-        if not sent:
-            return {}
-        return msgspec.msgpack.decode(zlib.decompress(sent), type=dict[str, bytes])
+        return unpack(sent) if sent else {}
 
     def clear(self) -> None:
         """Remove all that belongs to the run."""

@@ -65,7 +65,7 @@ def test_a_batch_that_lies_in_main_waits_for_a_core_where_main_did_so_in_the_run
     arrived_s[30:] = columns.delivered_s[30:] - 0.1e-3  # to hand a batch out needs as little
     columns = replaced(columns, arrived_s=arrived_s)
     by_itself, short_of_cores = (ms(causes(columns, share)[0]) for share in (0.05, 0.3))
-    # the other worker fetches 18 ms of the 20
+    # meanwhile its worker fetches the next batch, for 18 ms of the 20
     assert by_itself["main"] == pytest.approx(19.6)
     assert short_of_cores["worker-cpu"] == pytest.approx(19.5 * 18 / 19.6, rel=0.02)
     assert sum(short_of_cores.values()) == pytest.approx(sum(by_itself.values()))

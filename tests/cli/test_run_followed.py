@@ -154,6 +154,18 @@ def test_a_process_begins_without_further_imports(repo: Path) -> None:
     assert with_hook - modules() <= {"__future__", "sitecustomize"}
 
 
+def test_where_ray_puts_nothing_behind_our_folder_the_present_one_is_not_searched(
+    repo: Path, tmp_path: Path
+) -> None:
+    hook, variables = repo / "pipeprof/loaders/autopatch/startup", dict(UNWATCHED)
+    variables.pop("PYTHONPATH", None)
+    paths = []
+    for more in ({}, {"PYTHONPATH": f"{hook}{os.pathsep}", "PIPEPROF_FOLLOW": "{}"}):
+        (tmp_path / "script.py").write_text("import sys; print(sys.path)")
+        paths.append(call_cold([sys.executable, "script.py"], tmp_path, variables | more).stdout)
+    assert paths[0] == paths[1]
+
+
 def test_a_sitecustomize_of_the_user_is_imported_after_ours(tmp_path: Path) -> None:
     write(tmp_path, {
         "own/sitecustomize.py": "print(__file__.split('/')[-2])",

@@ -110,6 +110,7 @@ def test_a_cluster_on_other_hosts_that_runs_already(tmp_path: Path) -> None:
     report = run_tasks(tmp_path, *cluster, *elsewhere)
     assert batches(tmp_path / "received") == [80, 80]
     assert report.count("the loader gives") == 2
+    assert "1 worker of Ray did not answer, and left no profile." in report
 
 
 @pytest.mark.parametrize("part", ["production_wait", "collate"])

@@ -95,6 +95,15 @@ def test_a_sample_holds_the_machine_and_now_and_then_the_batch():
     assert second["cpu_s"] == 0
 
 
+def test_what_the_thread_computes_around_a_batch_is_no_other_thread() -> None:
+    clock = FakeClock()
+    meter = ResourceSampler(one_tensor, clock=clock)
+    meter.begin(1.0)
+    clock.compute(0.5)  # of which the process has computed nothing, as it is made up
+    sample = dict(zip(RESOURCE_FIELDS, meter.end([], 0.3), strict=True))
+    assert sample["process_cpu_s"] == pytest.approx(-0.2, abs=0.1)
+
+
 def test_a_batch_that_could_not_be_made_is_not_weighed():
     meter = ResourceSampler(one_tensor)
     meter.begin(1.0)

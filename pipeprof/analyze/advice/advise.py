@@ -34,7 +34,8 @@ def advise(facts: Facts) -> tuple[Proposal, ...]:
     if iterator := epochs.iterator_per_batch.find(facts):
         return (Proposal("keep-iterator", "iterator", iterator),)
     # the verdict leaves out the time that these cost, so they do not depend on it
-    always = (*_persistent_workers(facts), *_pinned_copies(facts))
+    kept, pinned = tuple(_persistent_workers(facts)), tuple(_pinned_copies(facts))
+    always = (*kept, *pinned)
     if facts.starved and (found := pipeline.proposals(facts)):
         return (*found, *always)[:_MOST_PROPOSALS]
     if not (facts.starved and facts.made_s > 0):
@@ -44,7 +45,7 @@ def advise(facts: Facts) -> tuple[Proposal, ...]:
     needed = () if capacity_needed.feeds(facts, fixes) else capacity_needed.capacities(facts)
     others = [each for each in needed if each.code not in codes]
     if start.costs_more_than(facts, _stall_saved_s(facts, fixes[0])):
-        return (*always, *fixes, *others)[:_MOST_PROPOSALS]
+        return (*kept, *fixes, *others, *pinned)[:_MOST_PROPOSALS]
     return (*fixes, *others, *always)[:_MOST_PROPOSALS]
 
 

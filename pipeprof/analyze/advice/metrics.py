@@ -137,7 +137,7 @@ class Facts:
         """Return the share of a resource in the time to build a batch, 0..1, where sampled."""
         known = self.summary.share_of_fetch(resource)
         if resource == CPU and isnan(known) and self.made_s:
-            return self.summary.resources[CPU].mean / self.made_s
+            return min(1.0, self.summary.resources[CPU].mean / self.made_s)
         return known
 
     @property
@@ -158,8 +158,9 @@ class Facts:
     @property
     def native_share(self) -> float:
         """Share of native threads in `cpu_s`, 0..1."""
-        native = self.summary.resources[NATIVE]
-        return native.mean / self.cpu_s if native.count and self.cpu_s else nan
+        cpu, native = (self.summary.resources[name] for name in (CPU, NATIVE))
+        sampled_s = cpu.mean + native.mean if native.count else 0.0
+        return native.mean / sampled_s if sampled_s else nan
 
     @property
     def work_s(self) -> float:

@@ -62,7 +62,6 @@ class Summary:
         self.depth = Sketch()
         """Batches that lay ready when one was asked for."""
         self.charges = StallCharges()
-        self._main_core_wait: float | None = None
         self.workers: defaultdict[int, WorkerSketches] = defaultdict(WorkerSketches)
         self.series = Series(("stall_s", "cycle_s", "samples"))
         self.memory: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
@@ -83,9 +82,8 @@ class Summary:
         pauses that were found by length."""
         if not len(columns):
             return columns
-        self._main_core_wait = main_core_wait
         marked = self._pause_finder.mark(columns)
-        self._add(self._with_stalls(marked))
+        self._add(self._with_stalls(marked), main_core_wait)
         return marked
 
     def _with_stalls(self, columns: Columns) -> Columns:
@@ -101,14 +99,14 @@ class Summary:
         estimated_s = wait_s * self._stalled_share
         return columns.replaced(device_wait_s=np.where(known, columns.device_wait_s, estimated_s))
 
-    def _add(self, columns: Columns) -> None:
+    def _add(self, columns: Columns, main_core_wait: float | None) -> None:
         self.total += len(columns)
         self._add_pauses(columns)
         mask = steady(columns, self._warmup)
         self._add_clocked(columns.take(mask))
         watched = columns.watched
         if watched.any():
-            self._add_watched(columns.take(watched), mask[watched])
+            self._add_watched(columns.take(watched), mask[watched], main_core_wait)
 
     def _add_clocked(self, columns: Columns) -> None:
         """Add what is known of every measured batch."""
@@ -120,7 +118,7 @@ class Summary:
             self.sums[name] += float(np.nansum(getattr(columns, name)))
         self.sums["wall_s"] += float(columns.cycle_s.sum())
 
-    def _add_watched(self, columns: Columns, mask: Mask) -> None:
+    def _add_watched(self, columns: Columns, mask: Mask, main_core_wait: float | None) -> None:
         """Add what follows from the records of sampled batches: of all of them gauges and memory,
         and else of those in ``mask``."""
         self._add_memory(columns)
@@ -128,7 +126,7 @@ class Summary:
             self.gauges[gauge].add(getattr(columns, gauge))
         depth = queue_depth(columns, self._warmup)[mask]
         seconds = {name: values[mask] for name, values in stage_seconds(columns).items()}
-        self.charges.add(columns, mask, self._main_core_wait)
+        self.charges.add(columns, mask, main_core_wait)
         columns = columns.take(mask)
         if not len(columns):
             return
