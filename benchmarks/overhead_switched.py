@@ -31,10 +31,10 @@ from torch.utils.data import Dataset, get_worker_info
 from benchmarks.overhead_arms import Arm
 from benchmarks.overhead_cases import PERIOD, Case
 from benchmarks.overhead_session import Session, Spent
+from pipeprof.loaders.instrument.fetcher_hooks import FetcherHooks
 from pipeprof.loaders.instrument.inline_observer import InlineObserver
 from pipeprof.loaders.instrument.iterator import TimedPass
 from pipeprof.loaders.instrument.sampling import CHECK_EVERY, LONGEST, SamplingSchedule
-from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.measure.resource_sampler import ResourceSampler
@@ -234,22 +234,15 @@ class _Maker:
 
 def _let_hooks_be_switched(plan: Plan) -> None:
     """Add to the plan all hooks that will be set in this process and in its workers."""
-    initialise, attach = FetcherHooks.__init__, WorkerSender.attach
+    attach_fetcher, attach = FetcherHooks.attach, WorkerSender.attach
 
-    def switched_init(
-        hooks: FetcherHooks,
-        fetcher: Any,
-        tell: Any,
-        meter: ResourceSampler,
-        *more: Any,
-        **options: Any,
-    ) -> None:
-        initialise(hooks, fetcher, tell, meter, *more, **options)
-        plan.add(_Maker(hooks, meter).turn)
+    def switched_fetcher(hooks: FetcherHooks, fetcher: Any) -> None:
+        attach_fetcher(hooks, fetcher)
+        plan.add(_Maker(hooks, hooks._meter).turn)
 
     def switched_attach(sender: WorkerSender, queue: Any) -> None:
         attach(sender, queue)
         plan.add(lambda mode: sender.switch(mode is Mode.WATCHING))
 
-    FetcherHooks.__init__ = switched_init  # type: ignore[method-assign,assignment]
+    FetcherHooks.attach = switched_fetcher  # type: ignore[method-assign]
     WorkerSender.attach = switched_attach  # type: ignore[method-assign]

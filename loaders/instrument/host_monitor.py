@@ -27,8 +27,9 @@ class HostMonitor:
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._now = clock.now
         self._began: tuple[float, float] | None = None
-        self._thread, self._waited_s = 0, nan
-        """The thread that iterates first, and how long it had waited for a core by then."""
+        self._thread, self._waited_s, self._counted_s = 0, nan, nan
+        """The thread that iterates first, how long it had waited for a core when that was read, and
+        when that was."""
         self._due_s = inf
         """When to read next what takes too long for a short run."""
         self._core_time: host.CoreTime | None = None
@@ -43,8 +44,6 @@ class HostMonitor:
         starts = self._began is None or not config.persistent_workers
         if self._began is None:
             self._began = self._now(), process_time()
-            self._thread = threading.get_native_id()
-            self._waited_s = thread_waited_s(self._thread)
             self._due_s = self._began[0] + _POLL_EVERY_S
         self._forks = bool(starts and config.num_workers and config.start_method == "fork")
         if self._forks:
@@ -53,6 +52,9 @@ class HostMonitor:
     def workers_started(self) -> None:
         """Count all threads that existed before. To read that from the kernel takes 0.2 ms, for
         which workers would have to wait. By now torch has started Python threads of its own."""
+        if not self._thread:
+            self._thread = threading.get_native_id()
+            self._waited_s, self._counted_s = thread_waited_s(self._thread), self._now()
         if not self._forks:
             return
         threads = host.live_threads()
@@ -75,10 +77,10 @@ class HostMonitor:
     def core_wait_share(self) -> float | None:
         """Return the share of the time until now in which the thread that iterates could run, but
         had no core; ``None`` if unknown."""
-        if self._began is None or isnan(self._waited_s):
+        if isnan(self._waited_s):
             return None
         waited_s = thread_waited_s(self._thread) - self._waited_s
-        wall_s = self._now() - self._began[0]
+        wall_s = self._now() - self._counted_s
         return None if isnan(waited_s) or not wall_s > 0 else min(1.0, waited_s / wall_s)
 
     def snapshot(self, device: DeviceTotals) -> MainProcess:

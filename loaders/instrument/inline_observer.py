@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
-from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
+from pipeprof.loaders.instrument.fetcher_hooks import FetcherHooks
 from pipeprof.loaders.pipelines.observer import OpenPass
 from pipeprof.log import suppress_and_log
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
@@ -134,9 +134,8 @@ class InlineObserver:
     def attach(self, iterator: Any) -> None:
         """Hook the fetcher of ``iterator`` and, until `close`, the reads of this process."""
         fetcher, add_record = iterator._dataset_fetcher, self._records.append
-        self._hooks = FetcherHooks(
-            fetcher, add_record, self._meter, self.requests, clock=self._clock
-        )
+        self._hooks = FetcherHooks(add_record, self._meter, self.requests, clock=self._clock)
+        self._hooks.attach(fetcher)
         self._hooks.set_active(True)
         self._pins = bool(getattr(iterator, "_pin_memory", False))
         self._patches.enter_context(reads_recorded())

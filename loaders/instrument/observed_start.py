@@ -23,7 +23,7 @@ from pipeprof.loaders.instrument.late_start import makes_it_later
 from pipeprof.loaders.instrument.loader_info import LoaderInfo
 from pipeprof.loaders.instrument.sampling import SamplingSchedule
 from pipeprof.loaders.instrument.torchs_iterator import torchs_within
-from pipeprof.loaders.instrument.worker_hooks import WorkerHook
+from pipeprof.loaders.instrument.worker_hook import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver, why_unobserved
 from pipeprof.loaders.instrument.worker_starts import WorkerStarts, workers_are_threads
 from pipeprof.loaders.pipelines.observer import PipelineObserver
@@ -137,7 +137,7 @@ class ObservedStart:
         user_init = loader.worker_init_fn
         prefetched = loader.prefetch_factor or 2  # by each worker before main takes any
         loader.worker_init_fn = WorkerHook(
-            ring, table, user_init, self._whole, self._clock, warmup=prefetched
+            ring, table, user_init, loader.num_workers, self._whole, self._clock, prefetched
         )
         read_our_sources(sys._getframe(), inside.__file__, guarded_start.__file__)
         try:

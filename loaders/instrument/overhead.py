@@ -15,9 +15,9 @@ from time import perf_counter
 from typing import Any
 
 from pipeprof.loaders.instrument.batch_size import batch_nbytes
+from pipeprof.loaders.instrument.fetcher_hooks import FetcherHooks
 from pipeprof.loaders.instrument.inline_observer import InlineObserver
 from pipeprof.loaders.instrument.sampling import ALL_TASKS
-from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver
 from pipeprof.loaders.instrument.worker_sender import WorkerSender
 from pipeprof.log import log_caught
@@ -151,15 +151,16 @@ def _workers_s() -> float:
     ring = Ring(2 * FLUSH_EVERY)
     ring.set_window(0, ALL_TASKS)
     sender, queue, fetcher, plain = (
-        WorkerSender(ring.writer(0), 0, 1),
+        WorkerSender(ring.writer(), 1),
         _Queue(),
         _Fetcher(),
         _Fetcher(),
     )
     sender.attach(queue, queue)
     meter = ResourceSampler(batch_nbytes)
-    hooks = FetcherHooks(fetcher, sender.add_record, meter, RequestCounts())
-    sender.begin_epoch(hooks.set_active)
+    hooks = FetcherHooks(sender.add_record, meter, RequestCounts())
+    hooks.attach(fetcher)
+    sender.begin_epoch(0, hooks.set_active)
     worker_s = _median_s(lambda: queue.put((0, fetcher.fetch(0))))
     worker_s -= _median_s(lambda: _Queue().put((0, plain.fetch(0))))
     iterator, observer = _Iterator(), WorkerObserver(ring)

@@ -96,12 +96,13 @@ class LoaderProfiler:
         """Begin a pass over ``loader``, whose own iterator ``start`` returns. Raises whatever
         ``start`` raises."""
         self._start.info = describe_loader(loader)
+        self._describe(loader)
         self._host.begin_pass(self._start.info.config)
         loader_pass = self._recorder.begin()
         iterator, observer = self._start.start(loader, start)
         loader_pass.started()
         loader_pass.may_fill_later = not safe_getattr(loader, "persistent_workers")
-        self._describe(loader)  # while the workers start
+        self._host.workers_started()
         if observer is not None:
             return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))
         loader_pass.may_fill_later = False  # the next pass may overwrite records
@@ -109,8 +110,8 @@ class LoaderProfiler:
         return ProfiledIterator(late)
 
     def _describe(self, loader: Any) -> None:
-        """Note what else is known of ``loader`` and of who asked for its batches."""
-        self._host.workers_started()
+        """Note what else is known of ``loader`` and of who asked for its batches. This takes longer
+        once workers are forked, as each page that is written to has to be copied then."""
         origin = origin_of(loader)
         self._rebuilt_from = origin.config if origin is not None else None
         self._dispatch = dispatch_of(sys._getframe())

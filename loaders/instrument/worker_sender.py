@@ -35,14 +35,12 @@ class WorkerSender:
     """Sends the records of one worker. It takes few steps, as all code that runs once a batch."""
 
     __slots__ = ("__weakref__", "_active", "_clock", "_cpu_before_s", "_lock", "_pickler_hook",
-                 "_put", "_put_hook", "_record", "_set_active", "_window", "_worker", "_workers",
+                 "_put", "_put_hook", "_record", "_set_active", "_window", "_workers",
                  "_writer", "add_record", "places")  # fmt: skip
 
-    def __init__(
-        self, writer: RingWriter, worker: int, workers: int, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
+    def __init__(self, writer: RingWriter, workers: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
-        self._writer, self._worker, self._workers = writer, worker, workers
+        self._writer, self._workers = writer, workers
         self._window = writer.window
         self._record: deque[Sequence[float]] = deque(maxlen=1)
         self.add_record = self._record.append
@@ -57,13 +55,14 @@ class WorkerSender:
         self._lock = Lock()
         """Held to put the pickler's hook in place, or to remove it."""
 
-    def begin_epoch(self, set_active: Callable[[bool], object]) -> None:
-        """Begin an epoch, and switch the hooks of its fetcher by ``set_active`` from now on."""
-        self._writer.begin_epoch()
+    def begin_epoch(self, worker: int, set_active: Callable[[bool], object]) -> None:
+        """Begin an epoch of ``worker``, and switch the hooks of its fetcher by ``set_active`` from
+        now on."""
+        self._writer.begin_epoch(worker)
         self._record.clear()
         self._set_active = set_active
         first, end = self._window
-        on = first <= self._worker < end  # the number of its first task
+        on = first <= worker < end  # the number of its first task
         self._active = not on
         self.switch(on)
 

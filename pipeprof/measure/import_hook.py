@@ -25,20 +25,23 @@ def when_imported(name: str, act: Act) -> Cancel:
 
 def when_each_imported(acts: Mapping[str, Act]) -> Cancel:
     """The same for several modules, each with what to call."""
-    awaited = {name: act for name, act in acts.items() if name not in sys.modules}
-    for name in acts.keys() - awaited.keys():
+    imported = [name for name in acts if name in sys.modules]
+    for name in imported:
         acts[name](sys.modules[name])
-    finder = _ActingFinder(awaited)
-    if awaited:
-        sys.meta_path.insert(0, finder)
-    return finder.cancel
+    hook = ImportHook({name: act for name, act in acts.items() if name not in imported})
+    hook.begin()
+    return hook.cancel
 
 
-class _ActingFinder:
-    """The first of Python's finders, until its modules are imported."""
+class ImportHook:
+    """The first of Python's finders from `begin` on, until its modules are imported."""
 
     def __init__(self, acts: dict[str, Act]) -> None:
         self._acts = acts
+
+    def begin(self) -> None:
+        if self._acts:
+            sys.meta_path.insert(0, self)
 
     def cancel(self) -> None:
         self._acts.clear()

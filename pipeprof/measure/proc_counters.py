@@ -71,8 +71,9 @@ class ThreadProbe:
         # clocks last, and first at the end, so that they leave out these two reads
         self._before = process_time(), _system_s(), schedstat, io
 
-    def end(self) -> Resources:
-        """Return what was used since `begin` or the last `end`, and begin the next span."""
+    def end(self, others_s: float = 0.0) -> Resources:
+        """Return what was used since `begin` or the last `end`, and begin the next span.
+        ``others_s`` are CPU seconds of this thread that were used for something else."""
         if getpid() != self._pid:  # forked in between
             return UNKNOWN
         cpu_s, system_s, schedstat, io = self._before
@@ -83,7 +84,7 @@ class ThreadProbe:
         read_now, calls_now, fetched_now = _transfers(io_now)
         return Resources(
             _waited_s(schedstat_now) - _waited_s(schedstat),
-            cpu_now_s - cpu_s,
+            cpu_now_s - cpu_s - others_s,
             system_now_s - system_s,
             # without the probe's own reads, which each appear in the counters of the next one
             read_now - read - len(io) - len(schedstat_now),

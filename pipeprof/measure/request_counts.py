@@ -8,8 +8,9 @@ Sizes and times are counted in bins, 16 to a doubling, so that a quantile is wit
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cached_property
 from math import frexp, inf
 from typing import Any
 
@@ -42,12 +43,21 @@ _SIZE_BINS = _FIRST_BYTES + _TIMES
 _CELLS = _SIZE_BINS + _SIZES
 
 
-class RequestCounts:
-    """The counts of one process, in a row of a `RequestTable` or, without ``cells``, in memory of
-    its own."""
+def own_cells() -> Any:
+    """Return the cells of one row that nobody else has."""
+    return memoryview(array("d", bytes(8 * _CELLS)))
 
-    def __init__(self, cells: Any = None) -> None:
-        self._cells = memoryview(array("d", bytes(8 * _CELLS))) if cells is None else cells
+
+class RequestCounts:
+    """The counts of one process, in a row of a `RequestTable` or, without ``open_cells``, in memory
+    of its own. The memory is opened once it is needed."""
+
+    def __init__(self, open_cells: Callable[[], Any] = own_cells) -> None:
+        self._open_cells = open_cells
+
+    @cached_property
+    def _cells(self) -> Any:
+        return self._open_cells()
 
     def count_pending(self) -> None:
         """Count all pending notes of this process."""
@@ -94,6 +104,8 @@ class RequestCounts:
 
     def add_tally(self, tally: Tally) -> None:
         """Add a batch's clocked stages and reads, and its wait for the store."""
+        if not tally.charges and not tally.store_s:
+            return
         cells = self._cells
         cells[_CHARGES] += tally.charges
         if tally.store_s:
@@ -120,13 +132,13 @@ class RequestTable:
         self._workers = workers
         self._shared = SharedMemory(8 * _CELLS * workers)
 
-    def row(self, worker: int) -> RequestCounts:
+    def cells(self, worker: int) -> Any:
         """Return the row that ``worker`` alone writes. Where it cannot open the memory, its counts
         are lost."""
         if self._shared.view is None:
-            return RequestCounts()
+            return own_cells()
         first = worker * _CELLS
-        return RequestCounts(memoryview(self._shared.view).cast("d")[first : first + _CELLS])
+        return memoryview(self._shared.view).cast("d")[first : first + _CELLS]
 
     def rows(self) -> Floats:
         """Return a copy of all rows: [workers, cells]."""

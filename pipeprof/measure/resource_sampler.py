@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from math import nan
+from math import log, nan
 from random import Random
 from typing import Any
 
@@ -28,7 +28,7 @@ _GAUGE_SHARE = 0.0005
 _FIRST_GAUGE_S = 1.0
 """Seconds from the first batch to the first gauges, which a shorter run would not need."""
 _UNKNOWN = (nan,) * 3
-_random = Random(0)
+_random = Random(0).random
 """All samplers draw from it, as making one takes as long as a sample."""
 
 BatchNbytes = Callable[[Any], tuple[float, float, float]]
@@ -68,6 +68,12 @@ class ResourceSampler:
         self._next_gauge_s = self._next_nbytes_s = 0.0
         self._samples, self._took_s = 0, 0.0
 
+    def skip_warmup(self) -> None:
+        """Take the first sample after the warm-up; the figures of a long epoch lose none by that.
+        A sample takes 0.2 ms in a process that has just been forked."""
+        if self._first_gauge_s:
+            self.skip, self._warmup = self._warmup, 0
+
     def begin(self, now: float) -> None:
         """Begin the sample of a batch, just before it is made at ``now``."""
         start = self._now()
@@ -89,12 +95,12 @@ class ResourceSampler:
         if self._probe is None:
             return (nan,) * len(RESOURCE_FIELDS)
         start, around_s = self._now(), self._cpu_now() - self._cpu_s - cpu_s
-        resources = self._probe.end()
-        resources = resources._replace(process_cpu_s=resources.process_cpu_s - around_s)
+        resources = self._probe.end(around_s)
         now = self._now()
         self._took_s += now - start
-        if self._batches == 1:
-            self.skip = min(self._warmup - 1, self._drawn(now - self._first_s))
+        if self._batches == 1 and now - self._first_s < SAMPLE_EVERY_S:
+            in_warmup = self._warmup > 0
+            self.skip = self._warmup - 1 if in_warmup else self._drawn(now - self._first_s)
             self._batches += self.skip
         return (cpu_s, *resources, *self._gauges(now), *self._nbytes(batch, now))
 
@@ -131,7 +137,7 @@ class ResourceSampler:
     def _drawn(self, batch_s: float) -> int:
         """Return how many batches of ``batch_s`` are not sampled until the next one is."""
         share = min(1.0, max(batch_s, _SHORTEST_BATCH_S) / self._interval_s())
-        return int(_random.expovariate(1.0) * (1 / share - 1) + 0.5)
+        return int(-log(1.0 - _random()) * (1 / share - 1) + 0.5)  # exponential
 
     def _interval_s(self) -> float:
         """Return the mean seconds between samples."""

@@ -54,6 +54,8 @@ _PACK_BODY = struct.Struct(f"@{len(_BODY_FIELDS)}d").pack_into
 _NUMBER = struct.Struct("@q")
 _WINDOW = struct.Struct("@qq")
 _STAGES_REPORTED_OFFSET = _WINDOW.size
+"""The memory begins with the window, and with whether stages were reported. Both are in the page of
+the first records, as each process pays for each page that it touches first."""
 _PACK_SENT = struct.Struct("@dd").pack_into
 _TIMING_COUNT = len(TIMING_FIELDS)
 _SENT_OFFSET, _BODY_OFFSET = 8, 8 * _LINE_WORDS
@@ -73,26 +75,25 @@ class Ring:
         self._slots = slots
         self._shared = SharedMemory((slots + 1) * _SLOT_BYTES if slots else 0)
 
-    def writer(self, worker: int) -> RingWriter:
-        return RingWriter(self._shared.view, self._slots, worker)
+    def writer(self) -> RingWriter:
+        return RingWriter(self._shared.view, self._slots)
 
     def set_window(self, first: int, end: int) -> None:
         """Ask all workers to record the tasks from ``first`` up to ``end``, and no others."""
         if self._shared.view is not None:
-            _WINDOW.pack_into(self._shared.view, self._slots * _SLOT_BYTES, first, end)
+            _WINDOW.pack_into(self._shared.view, 0, first, end)
 
     def window(self) -> tuple[int, int]:
         """Return what `set_window` set last: (0, 0), no task, until it is called."""
         if self._shared.view is None:
             return 0, 0
-        return _WINDOW.unpack_from(self._shared.view, self._slots * _SLOT_BYTES)
+        return _WINDOW.unpack_from(self._shared.view)
 
     def reports_stages(self) -> bool:
         """Return whether any recorded batch so far named a stage or made a storage request."""
         if self._shared.view is None:
             return False
-        offset = self._slots * _SLOT_BYTES + _STAGES_REPORTED_OFFSET
-        return bool(_NUMBER.unpack_from(self._shared.view, offset)[0])
+        return bool(_NUMBER.unpack_from(self._shared.view, _STAGES_REPORTED_OFFSET)[0])
 
     def read(self, epoch: int, tasks: npt.ArrayLike) -> Floats:
         """Return the records of ``tasks`` in the workers' ``epoch``, counted from 1. The shape is
@@ -102,7 +103,7 @@ class Ring:
         if self._shared.view is None or not len(asked):
             return table
         expected = _record_number(epoch, np.nan_to_num(asked, nan=-1).astype(np.int64))
-        slots = expected % (1 << _TASK_BITS) % self._slots
+        slots = expected % (1 << _TASK_BITS) % self._slots + 1
         memory = np.frombuffer(self._shared.view).reshape(-1, _WORDS)
         records = memory[slots]
         # read again: a worker may have overwritten the record while it was copied
@@ -145,18 +146,19 @@ class RingWriter:
 
     __slots__ = ("_epoch", "_shifted_worker", "_slots", "memory", "window")
 
-    def __init__(self, memory: mmap | None, slots: int, worker: int) -> None:
+    def __init__(self, memory: mmap | None, slots: int) -> None:
         # without memory every write fails, and every record is lost
         self.memory: mmap | bytearray = bytearray() if memory is None else memory
-        self._slots, self._shifted_worker = slots, worker << _LENGTH_BITS
-        self._epoch = 0
+        self._slots, self._shifted_worker, self._epoch = slots, 0, 0
         self.window: Sequence[int] = (0, 0)
         """The first task that main wants recorded, and the end of them. They change while it is
         read: one may be the old one while main sets both."""
         if memory is not None:
-            self.window = memoryview(memory)[slots * _SLOT_BYTES :][: _WINDOW.size].cast("q")
+            self.window = memoryview(memory)[: _WINDOW.size].cast("q")
 
-    def begin_epoch(self) -> None:
+    def begin_epoch(self, worker: int) -> None:
+        """Write the records of the next epoch, and of ``worker``, from now on."""
+        self._shifted_worker = worker << _LENGTH_BITS
         self._epoch += 1 << _TASK_BITS
 
     def write(self, task: int, report: Sequence[float]) -> int | None:
@@ -165,7 +167,7 @@ class RingWriter:
         Returns the offset in `memory` at which `note_sent` writes, or ``None`` when the record is
         lost. It raises nothing: the batch must not be lost with its record.
         """
-        start, number = task % self._slots * _SLOT_BYTES, self._epoch + task
+        start, number = (task % self._slots + 1) * _SLOT_BYTES, self._epoch + task
         try:
             length = len(report)
             if length != _TIMING_COUNT:
@@ -187,6 +189,5 @@ class RingWriter:
         pack = _PACK_BODY if len(report) == len(REPORTED_FIELDS) else _PACK_STAGES
         pack(self.memory, start + _BODY_OFFSET, *report[_TIMING_COUNT:])
         if report[_REQUESTS] or report[_STAGE_CHANGES]:
-            offset = self._slots * _SLOT_BYTES + _STAGES_REPORTED_OFFSET
-            _NUMBER.pack_into(self.memory, offset, 1)
+            _NUMBER.pack_into(self.memory, _STAGES_REPORTED_OFFSET, 1)
         return report[:_TIMING_COUNT]

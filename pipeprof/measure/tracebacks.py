@@ -28,11 +28,15 @@ _our_files = {
 }  # fmt: skip
 
 
-def hide_our_frames(module: dict[str, Any], *files: str) -> None:
-    """Remove our frames, and those of ``files``, from the tracebacks of errors that the functions
-    of ``module`` pass on as text. The text of an error is then the same as without pipeprof.
-    ``module`` is a namespace that may hold torch's ``ExceptionWrapper``."""
-    _our_files.update(files)
+def add_our_file(path: str) -> None:
+    """Count the frames of a file among ours."""
+    _our_files.add(path)
+
+
+def hide_our_frames(module: dict[str, Any]) -> None:
+    """Remove our frames from the tracebacks of errors that the functions of ``module`` pass on as
+    text. The text of an error is then the same as without pipeprof. ``module`` is a namespace that
+    may hold torch's ``ExceptionWrapper``."""
     wrapper = module.get("ExceptionWrapper")
     if wrapper is not None and not isinstance(wrapper, _Cleaning):
         module["ExceptionWrapper"] = cleaning(wrapper)

@@ -34,6 +34,7 @@ def test_how_long_the_thread_that_iterates_had_no_core(monkeypatch):
     monitor = host_monitor.HostMonitor(clock)
     assert monitor.core_wait_share() is None, "nothing was iterated yet"
     monitor.begin_pass(LoaderConfig(num_workers=0))
+    monitor.workers_started()
     clock.sleep(2.0)
     assert monitor.core_wait_share() == 0.25
 

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import DataLoader, _DatasetKind
 
 import pipeprof
-from pipeprof.loaders.instrument.worker_hooks import FetcherHooks
+from pipeprof.loaders.instrument.fetcher_hooks import FetcherHooks
 from pipeprof.measure.patches import all_reads
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.resource_sampler import ResourceSampler
@@ -177,7 +177,8 @@ def test_another_profiler_of_a_fetcher_keeps_its_place_and_may_leave() -> None:
         return torchs(index)
 
     fetcher.fetch = others_fetch
-    hooks = FetcherHooks(fetcher, records.append, ResourceSampler(len), RequestCounts())
+    hooks = FetcherHooks(records.append, ResourceSampler(len), RequestCounts())
+    hooks.attach(fetcher)
     hooks.set_active(True)
     hooks.set_active(False)
     assert fetcher.fetch is others_fetch

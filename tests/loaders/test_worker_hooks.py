@@ -14,8 +14,8 @@ from pipeprof.measure.ring import RECORD_FIELDS, REPORTED_FIELDS, TIMING_FIELDS,
                                              ({"requests": 1.0}, True)])  # fmt: skip
 def test_a_data_set_that_reports_stages_is_known(named, says):
     ring = Ring(slots=8)
-    writer = ring.writer(0)
-    writer.begin_epoch()
+    writer = ring.writer()
+    writer.begin_epoch(0)
     record = dict.fromkeys(REPORTED_FIELDS, 0.0) | named
     for task in range(20):
         plain = task != 5
@@ -27,9 +27,9 @@ def test_a_data_set_that_reports_stages_is_known(named, says):
 
 def sender_of(ring, worker, workers):
     """Return a sender, its queue, and a list that receives what its hooks are set to."""
-    sender, results, switched = WorkerSender(ring.writer(worker), worker, workers), Results(), []
+    sender, results, switched = WorkerSender(ring.writer(), workers), Results(), []
     sender.attach(results, results)
-    sender.begin_epoch(switched.append)
+    sender.begin_epoch(worker, switched.append)
     return sender, results, switched
 
 

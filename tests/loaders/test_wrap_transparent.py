@@ -125,10 +125,10 @@ def test_a_workers_error_has_the_very_text_it_has_without_us(dataset, options):
 
 
 def test_a_torch_that_we_do_not_know_costs_records_and_nothing_else(monkeypatch):
-    def unknown(worker, ring):
+    def unknown(hook, worker):
         raise AttributeError("no such fetcher")
 
-    monkeypatch.setattr("pipeprof.loaders.instrument.worker_hooks.instrument_worker", unknown)
+    monkeypatch.setattr("pipeprof.loaders.instrument.worker_hook.WorkerHook._instrument", unknown)
     loader = pipeprof.wrap(DataLoader(Sleepy(), 4, num_workers=1))
     list(loader)
     profile = loader.profile()

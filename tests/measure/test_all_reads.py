@@ -11,8 +11,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from pipeprof.measure.patches import all_reads as module
-from pipeprof.measure.patches.all_reads import patch_reads, reads_recorded
-from pipeprof.measure.patches.file_reads import _holders
+from pipeprof.measure.patches.all_reads import prepare_reads, reads_recorded
+from pipeprof.measure.patches.file_reads import holders_of_open
 from pipeprof.measure.patches.replacing import restore_all
 from pipeprof.measure.stage_timer import Tally, tallied
 from pipeprof.storage import open_store
@@ -23,9 +23,9 @@ DATA = bytes(range(250)) * 40
 @pytest.fixture
 def worker(monkeypatch):
     """As in a worker, for one test."""
-    for owner, name in [*_holders(), (numpy, "fromfile"), (module, "_users")]:
+    for owner, name in [*holders_of_open(), (numpy, "fromfile"), (module, "_users")]:
         monkeypatch.setattr(owner, name, getattr(owner, name))
-    patch_reads()
+    prepare_reads()()
     yield
     restore_all()
 
@@ -80,7 +80,7 @@ class Reads(Dataset):
 
 
 def watch_in_worker(worker):
-    patch_reads()
+    prepare_reads()()
 
 
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
@@ -100,7 +100,7 @@ def test_a_worker_sees_both_whatever_main_does(method, tmp_path):
 IMPORTED_LATER = """
 import sys
 from pipeprof.measure.stage_timer import Tally, tallied
-from pipeprof.measure.patches.all_reads import reads_recorded, patch_reads
+from pipeprof.measure.patches.all_reads import reads_recorded, prepare_reads
 
 {watch}
 assert "fsspec" not in sys.modules
@@ -119,7 +119,9 @@ print(tally.bytes, tally.requests)
 """
 
 
-@pytest.mark.parametrize("watch", ["patch_reads()", "main = reads_recorded(); main.__enter__()"])
+@pytest.mark.parametrize(
+    "watch", ["prepare_reads()()", "main = reads_recorded(); main.__enter__()"]
+)
 def test_an_fsspec_imported_later_is_seen(watch, tmp_path):
     (tmp_path / "data").write_bytes(DATA)
     script = IMPORTED_LATER.format(watch=watch)

@@ -13,7 +13,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from pipeprof.measure.patches.file_reads import patch_open, recording_open
+from pipeprof.measure.patches.file_reads import holders_of_open, patch_open, recording_open
 from pipeprof.measure.stage_timer import Tally, tallied
 from tests.support.leaks import descriptors
 
@@ -151,7 +151,7 @@ def test_passes_for_the_builtin(patched_open):
 def test_an_open_that_somebody_replaced_is_left_alone(monkeypatch):
     theirs = lambda *arguments: None  # noqa: E731
     monkeypatch.setattr(builtins, "open", theirs)
-    patch_open()
+    patch_open(holders_of_open())
     assert builtins.open is theirs
     assert io.open is not recording_open
 

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import threading
+from functools import partial
 from math import nan
 from time import perf_counter, thread_time
 
@@ -126,7 +127,7 @@ def count_in_child(table: RequestTable, worker: int, requests_made: int) -> None
     begin_noting()
     for number in range(requests_made):
         note_request(float(number), nan, number + 0.5, 1000)
-    table.row(worker).count_pending()
+    RequestCounts(partial(table.cells, worker)).count_pending()
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -162,7 +163,7 @@ def test_passes_that_ended_stay_counted_and_their_memory_is_given_back(noting):
     for number in range(20):
         table = RequestTable(workers=2)
         note_request(float(number), nan, number + 1.0, 10)
-        table.row(1).count_pending()
+        RequestCounts(partial(table.cells, 1)).count_pending()
         totals.add(table)
         del table
     log = totals.log()

@@ -32,9 +32,9 @@ def sample(value: int) -> list[float]:
 
 def write(ring: Ring, task: int, *batches: list[float], epoch: int = 1, worker: int = 0) -> None:
     """The batches from ``task`` on, by one worker in its nth ``epoch``."""
-    writer = ring.writer(worker)
+    writer = ring.writer()
     for _ in range(epoch):
-        writer.begin_epoch()
+        writer.begin_epoch(worker)
     for place, each in enumerate(batches):
         writer.write(task + place, each)
 
@@ -73,8 +73,8 @@ def test_a_batch_without_stages_has_spent_no_time_in_them():
 
 def test_when_a_batch_was_sent_and_what_that_took_is_noted_afterwards():
     ring = Ring(slots=4)
-    writer = ring.writer(1)
-    writer.begin_epoch()
+    writer = ring.writer()
+    writer.begin_epoch(1)
     place = writer.write(5, told(7))
     assert np.isnan(ring.read(1, [5])[0, [SENT, SERIALISED]]).all()
     assert place is not None
@@ -84,8 +84,8 @@ def test_when_a_batch_was_sent_and_what_that_took_is_noted_afterwards():
 
 def test_what_serialising_took_is_not_taken_for_that_of_the_batch_before_in_the_slot():
     ring = Ring(slots=4)
-    writer = ring.writer(1)
-    writer.begin_epoch()
+    writer = ring.writer()
+    writer.begin_epoch(1)
     place = writer.write(1, told(7))
     assert place is not None
     note_sent(writer.memory, place, 12.5, 0.25)
@@ -118,13 +118,13 @@ def test_many_are_read_at_once_and_each_stands_where_it_was_asked_for():
 
 def test_workers_hear_what_main_said_last():
     ring = Ring(slots=4)
-    writer = ring.writer(0)
+    writer = ring.writer()
     assert list(writer.window) == [0, 0]
     ring.set_window(7, 9)
     ring.set_window(3, 1 << 40)
     write(ring, 0, *map(told, range(9)))
     copy = pickle.loads(pickle.dumps(ring))
-    assert list(writer.window) == list(copy.writer(1).window) == [3, 1 << 40]
+    assert list(writer.window) == list(copy.writer().window) == [3, 1 << 40]
 
 
 def write_from_child(ring: Ring) -> None:
@@ -206,8 +206,8 @@ def test_an_epoch_has_records_of_its_own():
 @pytest.mark.parametrize("odd", [["?", 1.0, 2.0, 3.0], [*told(1)[:-1], None], [1.0], None])
 def test_what_cannot_be_told_is_lost_and_the_next_is_not(odd):
     ring = Ring(slots=4)
-    writer = ring.writer(0)
-    writer.begin_epoch()
+    writer = ring.writer()
+    writer.begin_epoch(0)
     assert writer.write(0, told(1)) is not None
     assert writer.write(1, odd) is None
     assert writer.write(2, told(3)) is not None

@@ -16,7 +16,9 @@ These reads are not recorded, as that would not be cheap or not be safe:
 from __future__ import annotations
 
 import logging
+import sys
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -29,9 +31,9 @@ from pipeprof.measure.patches import (
     obstore_reads,
     s3torchconnector_reads,
 )
-from pipeprof.measure.patches.file_reads import patch_open
+from pipeprof.measure.patches.file_reads import holders_of_open, patch_open
 from pipeprof.measure.patches.recorded_calls import recorded_read
-from pipeprof.measure.patches.replacing import patch_when_imported, restore_all
+from pipeprof.measure.patches.replacing import prepare_patches, restore_all
 
 _log = logging.getLogger(__name__)
 
@@ -48,15 +50,28 @@ _fromfile: Any = np.fromfile
 _recorded_fromfile = recorded_read(_fromfile, nbytes=lambda array, _: int(array.nbytes))
 
 
-def patch_reads() -> None:
-    """Record reads through libraries, Python's files and NumPy for the rest of a worker's life."""
-    global _lock
-    _lock = threading.Lock()  # a fork may have copied a locked one
-    _begin()
-    with suppress_and_log(_log, "reads through Python's files are not recorded"):
-        patch_open()
-    with suppress_and_log(_log, "reads by NumPy are not recorded"):
-        _patch_numpy()
+def prepare_reads() -> Callable[[], None]:
+    """Return a function that records reads through libraries, Python's files and NumPy for the rest
+    of a worker's life. To prepare it before the worker is forked saves time, as the child copies
+    each page of memory that it writes to."""
+    modules, patch_libraries, holders = (
+        len(sys.modules),
+        prepare_patches(_PATCHES),
+        holders_of_open(),
+    )
+
+    def patch_reads() -> None:
+        global _lock
+        if len(sys.modules) != modules:
+            return prepare_reads()()
+        _lock = threading.Lock()  # a fork may have copied a locked one
+        with suppress_and_log(_log, "reads through Python's files or by NumPy are not recorded"):
+            _begin(patch_libraries)
+            patch_open(holders)
+            _patch_numpy()
+        return None
+
+    return patch_reads
 
 
 class reads_recorded(AbstractContextManager[None]):  # noqa: N801  (used as a function)
@@ -68,18 +83,18 @@ class reads_recorded(AbstractContextManager[None]):  # noqa: N801  (used as a fu
     """
 
     def __enter__(self) -> None:
-        _begin()
+        _begin(prepare_patches(_PATCHES))
 
     def __exit__(self, *error: object) -> None:
         _end()
 
 
-def _begin() -> None:
+def _begin(patch_libraries: Callable[[], None]) -> None:
     global _users
     with _lock:
         _users += 1
         if _users == 1:
-            patch_when_imported(_PATCHES)
+            patch_libraries()
 
 
 def _end() -> None:

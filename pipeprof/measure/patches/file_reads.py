@@ -20,6 +20,7 @@ import functools
 import io
 import os
 import sys
+from collections.abc import Iterable
 from inspect import isbuiltin
 from time import perf_counter
 from typing import Any
@@ -31,18 +32,22 @@ _READING = ("rb", "br")
 _NAMES = (str, bytes)
 
 
-def patch_open() -> None:
-    """Replace `open` and `io.open` by `recording_open`, for the rest of the process."""
-    if not (builtins.open is io.open is _REAL and isbuiltin(_REAL)):
-        return  # another library has replaced it, and may not expect a further replacement
-    if sys.flags.warn_default_encoding:
-        return  # Python's warning would name our line, not the user's
-    for owner, name in _holders():
+Holder = tuple[Any, str]
+"""A module or class with an attribute that is `open`, and the attribute's name."""
+
+
+def patch_open(holders: Iterable[Holder]) -> None:
+    """Replace `open` where ``holders`` have it by `recording_open`, for the rest of the process."""
+    for owner, name in holders:
         setattr(owner, name, recording_open)
 
 
-def _holders() -> list[tuple[Any, str]]:
-    """Return each module or class with an attribute that is `open`, and the attribute's name."""
+def holders_of_open() -> list[Holder]:
+    """Return who holds `open`; nobody where it cannot be replaced."""
+    if not (builtins.open is io.open is _REAL and isbuiltin(_REAL)):
+        return []  # another library has replaced it, and may not expect a further replacement
+    if sys.flags.warn_default_encoding:
+        return []  # Python's warning would name our line, not the user's
     modules = sys.modules.get
     holders = [
         (builtins, "open"),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,12 @@ from pipeprof.measure.patches.recorded_calls import (
     recorded_open,
     recorded_read,
 )
-from pipeprof.measure.patches.replacing import Patches, Wrappers, patch_classes, replace
+from pipeprof.measure.patches.replacing import (
+    Patches,
+    Replacement,
+    Wrappers,
+    wrapped_methods,
+)
 
 _FILE_SYSTEM_METHODS: Wrappers = {
     "open": recorded_open,
@@ -51,12 +57,12 @@ _AWAITED_COROUTINES: Wrappers = {
 }
 
 
-def _patch_spec(module: Any) -> None:
-    patch_classes(module.AbstractFileSystem, _FILE_SYSTEM_METHODS)
-    patch_classes(module.AbstractBufferedFile, _FILE_METHODS)
+def _of_spec(module: Any) -> Iterator[Replacement]:
+    yield from wrapped_methods(module.AbstractFileSystem, _FILE_SYSTEM_METHODS)
+    yield from wrapped_methods(module.AbstractBufferedFile, _FILE_METHODS)
 
 
-def _patch_asyn(module: Any) -> None:
+def _of_asyn(module: Any) -> Iterator[Replacement]:
     """Wrap ``sync``, in which all synchronous callers wait for coroutines, and the coroutines."""
     sync = module.sync
     wrapped = {name: wrapper(sync) for name, wrapper in _AWAITED_COROUTINES.items()}
@@ -66,24 +72,25 @@ def _patch_asyn(module: Any) -> None:
         wait = wrapped.get(getattr(func, "__name__", ""), sync)
         return wait(loop, func, *arguments, **options)
 
-    replace(module, "sync", waiting)
-    patch_classes(module.AsyncFileSystem, _COROUTINE_METHODS, inspect.iscoroutinefunction)
+    yield module, "sync", waiting
+    methods = _COROUTINE_METHODS
+    yield from wrapped_methods(module.AsyncFileSystem, methods, inspect.iscoroutinefunction)
 
 
-def _patch_memory(module: Any) -> None:
+def _of_memory(module: Any) -> Iterator[Replacement]:
     for name in ("read", "read1", "readinto", "readline"):
         method = getattr(module.MemoryFile, name)
-        replace(module.MemoryFile, name, recorded_read(method, one_request=True))
+        yield module.MemoryFile, name, recorded_read(method, one_request=True)
 
 
-def _patch_local(module: Any) -> None:
-    replace(module, "open", recording_open)  # it hides the builtin in this module
+def _of_local(module: Any) -> Iterator[Replacement]:
+    yield module, "open", recording_open  # it hides the builtin in this module
 
 
 PATCHES: Patches = {
-    "fsspec.spec": _patch_spec,
-    "fsspec.asyn": _patch_asyn,
-    "fsspec.implementations.memory": _patch_memory,
-    "fsspec.implementations.local": _patch_local,
-    "fsspec.implementations.cached": _patch_local,
+    "fsspec.spec": _of_spec,
+    "fsspec.asyn": _of_asyn,
+    "fsspec.implementations.memory": _of_memory,
+    "fsspec.implementations.local": _of_local,
+    "fsspec.implementations.cached": _of_local,
 }

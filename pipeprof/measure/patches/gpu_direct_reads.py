@@ -6,26 +6,26 @@ for what ``pread`` has begun. What is only queued in a stream is not recorded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipeprof.measure.patches.recorded_calls import recorded_read
-from pipeprof.measure.patches.replacing import Patches, patch_classes, replace
+from pipeprof.measure.patches.replacing import Patches, Replacement, wrapped_methods
 
 
-def _patch_files(module: Any) -> None:
-    patch_classes(module.CuFile, {"read": recorded_read, "raw_read": recorded_read})
-    patch_classes(module.IOFuture, {"get": recorded_read})
+def _of_files(module: Any) -> Iterator[Replacement]:
+    yield from wrapped_methods(module.CuFile, {"read": recorded_read, "raw_read": recorded_read})
+    yield from wrapped_methods(module.IOFuture, {"get": recorded_read})
 
 
-def _patch_remote_files(module: Any) -> None:
-    patch_classes(module.RemoteFile, {"read": recorded_read})
+def _of_remote_files(module: Any) -> Iterator[Replacement]:
+    yield from wrapped_methods(module.RemoteFile, {"read": recorded_read})
 
 
-def _patch_torch(module: Any) -> None:
+def _of_torch(module: Any) -> Iterator[Replacement]:
     # torch imports it for everyone, so this is to be cheap: subclasses are not looked for
     load = module.GdsFile.load_storage
-    replace(module.GdsFile, "load_storage", recorded_read(load, nbytes=_storage_nbytes))
+    yield module.GdsFile, "load_storage", recorded_read(load, nbytes=_storage_nbytes)
 
 
 def _storage_nbytes(_: object, arguments: Sequence[Any]) -> int:
@@ -35,7 +35,7 @@ def _storage_nbytes(_: object, arguments: Sequence[Any]) -> int:
 
 
 PATCHES: Patches = {
-    "kvikio.cufile": _patch_files,
-    "kvikio.remote_file": _patch_remote_files,
-    "torch.cuda.gds": _patch_torch,
+    "kvikio.cufile": _of_files,
+    "kvikio.remote_file": _of_remote_files,
+    "torch.cuda.gds": _of_torch,
 }

@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import nan
 from time import perf_counter
 from typing import Any
 
 from pipeprof.log import suppress_and_log
 from pipeprof.measure.patches.recorded_calls import recorded_read
-from pipeprof.measure.patches.replacing import Patches, replace
+from pipeprof.measure.patches.replacing import Patches, Replacement, replace
 from pipeprof.measure.requests import note_request
 from pipeprof.measure.stage_timer import current
 
@@ -34,11 +34,11 @@ class _LastAnswer(threading.local):
 _last = _LastAnswer()
 
 
-def _patch(module: Any) -> None:
+def _of_module(module: Any) -> Iterator[Replacement]:
     ranges = recorded_read(module.get_range, nbytes=_nbytes, one_request=True)
-    replace(module, "get_range", ranges)
-    replace(module, "get_ranges", recorded_read(module.get_ranges, nbytes=_total_nbytes))
-    replace(module, "get", _recorded_get(module.get))
+    yield module, "get_range", ranges
+    yield module, "get_ranges", recorded_read(module.get_ranges, nbytes=_total_nbytes)
+    yield module, "get", _recorded_get(module.get)
 
 
 def _nbytes(data: Any, _: object) -> int:
@@ -134,4 +134,4 @@ def _patch_pieces(kind: type) -> None:
         replace(kind, "__next__", recorded_read(following, fewest=0, nbytes=_nbytes))
 
 
-PATCHES: Patches = {"obstore": _patch}
+PATCHES: Patches = {"obstore": _of_module}

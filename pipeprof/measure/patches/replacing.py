@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
 from pipeprof.log import suppress_and_log
-from pipeprof.measure.import_hook import Cancel, when_each_imported
+from pipeprof.measure.import_hook import Cancel, ImportHook
 
 _log = logging.getLogger(__name__)
 
@@ -23,20 +24,37 @@ _replaced: list[tuple[Any, str, object, object]] = []
 _import_hooks: list[Cancel] = []
 """Functions that cancel the hooks on modules that are not imported yet."""
 
-Patches = Mapping[str, Callable[[Any], None]]
-"""The name of a module, and what patches it."""
-Wrappers = dict[str, Callable[[Any], Any]]
+Replacement = tuple[Any, str, object]
+"""An owner, the name of its attribute, and what is to be there instead."""
+Patches = Mapping[str, Callable[[Any], Iterable[Replacement]]]
+"""The name of a module, and what returns the replacements in it."""
+Wrappers = Mapping[str, Callable[[Any], Any]]
 """A wrapper for each method, by its name."""
 
 
-def patch_when_imported(patches: Patches) -> None:
-    """Patch each module now, or once it is imported."""
+def prepare_patches(patches: Patches) -> Callable[[], None]:
+    """Return a function that patches each module, now or once it is imported."""
+
+    def replacements(module: ModuleType) -> list[Replacement]:
+        with suppress_and_log(_log, f"reads through {module.__name__} are not recorded"):
+            return list(patches[module.__name__](module))
+        return []
 
     def patch(module: ModuleType) -> None:
-        with suppress_and_log(_log, f"reads through {module.__name__} are not recorded"):
-            patches[module.__name__](module)
+        for each in replacements(module):
+            replace(*each)
 
-    _import_hooks.append(when_each_imported(dict.fromkeys(patches, patch)))
+    imported = [name for name in patches if name in sys.modules]
+    ready = [each for name in imported for each in replacements(sys.modules[name])]
+    hook = ImportHook({name: patch for name in patches if name not in imported})
+
+    def begin() -> None:
+        for each in ready:
+            replace(*each)
+        _import_hooks.append(hook.cancel)
+        hook.begin()
+
+    return begin
 
 
 def restore_all() -> None:
@@ -62,24 +80,26 @@ def is_synchronous(method: Any) -> bool:
     return not inspect.iscoroutinefunction(method)
 
 
-def patch_classes(
+def wrapped_methods(
     root: Any, wrappers: Wrappers, fits: Callable[[Any], bool] = is_synchronous
-) -> None:
-    """Wrap the methods of ``root`` and its subclasses, future ones included, where ``fits``."""
+) -> Iterator[Replacement]:
+    """Yield a wrapper for each method of ``root`` and its subclasses that ``fits``, and what wraps
+    those of future subclasses."""
 
-    def patch(member: type) -> None:
+    def of_class(member: type) -> Iterator[Replacement]:
         for name, wrapper in wrappers.items():
             method = vars(member).get(name)
             if isinstance(method, FunctionType) and fits(method):
-                replace(member, name, wrapper(method))
+                yield member, name, wrapper(method)
 
     def patch_new(member: Any, /, **options: Any) -> None:
         super(root, member).__init_subclass__(**options)
-        patch(member)
+        for each in of_class(member):
+            replace(*each)
 
     for member in _with_subclasses(root):
-        patch(member)
-    replace(root, "__init_subclass__", classmethod(patch_new))
+        yield from of_class(member)
+    yield root, "__init_subclass__", classmethod(patch_new)
 
 
 def _with_subclasses(root: type) -> set[type]:

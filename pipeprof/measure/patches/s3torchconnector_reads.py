@@ -7,16 +7,23 @@ object is one request. A reader fetches ahead of smaller reads, whose requests a
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from pipeprof.measure.patches.recorded_calls import recorded_read
-from pipeprof.measure.patches.replacing import Patches, patch_classes
+from pipeprof.measure.patches.replacing import (
+    Patches,
+    Replacement,
+    Wrappers,
+    wrapped_methods,
+)
 
 
-def _patch_readers(module: Any) -> None:
+def _of_readers(module: Any) -> Iterator[Replacement]:
     part = partial(recorded_read, fewest=0)
-    patch_classes(module.S3Reader, {"read": _recorded_read_of_reader, "readinto": part})
+    wrappers: Wrappers = {"read": _recorded_read_of_reader, "readinto": part}
+    yield from wrapped_methods(module.S3Reader, wrappers)
 
 
 def _recorded_read_of_reader(method: Any) -> Any:
@@ -31,4 +38,4 @@ def _recorded_read_of_reader(method: Any) -> Any:
     return reading
 
 
-PATCHES: Patches = {"s3torchconnector.s3reader.s3reader": _patch_readers}
+PATCHES: Patches = {"s3torchconnector.s3reader.s3reader": _of_readers}

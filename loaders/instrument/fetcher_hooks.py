@@ -1,114 +1,32 @@
-"""Time the ``fetch`` and ``collate_fn`` of torch's fetchers, in the process that fetches batches.
-
-The data set, its `WorkerInfo` and the loader stay untouched. `DataLoader` reads
-``worker_init_fn`` once, when an iterator is made. A stand-in that is set just then runs in each
-worker right before the worker creates its fetcher.
-"""
+"""Time the ``fetch`` and ``collate_fn`` of torch's fetchers, in the process that runs them."""
 
 from __future__ import annotations
 
 import logging
-import sys
 import weakref
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import nan
-from types import FrameType
 from typing import Any
 
-import torch.utils.data
-
-from pipeprof.loaders.instrument.batch_size import batch_nbytes, count_samples
-from pipeprof.loaders.instrument.wake_up import when_woken
-from pipeprof.loaders.instrument.worker_sender import WorkerSender
+from pipeprof.loaders.instrument.batch_size import count_samples
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure import requests
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
-from pipeprof.measure.patches.all_reads import patch_reads
-from pipeprof.measure.request_counts import RequestCounts, RequestTable
+from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.resource_sampler import ResourceSampler
-from pipeprof.measure.ring import Ring
 from pipeprof.measure.stage_timer import IN_FETCH, Tally, current
-from pipeprof.measure.tracebacks import cleaning, hide_our_frames
+from pipeprof.measure.tracebacks import add_our_file
 
 _log = logging.getLogger(__name__)
 
 AddRecord = Callable[[Sequence[float]], Any]
 """Takes the record of one batch, with the fields of `pipeprof.measure.ring.REPORTED_FIELDS`."""
 
-_torchs: Any = torch.utils.data
-"""Looked up when a worker starts: an unknown version of torch may lack some of it."""
-
-# what a worker needs lies ready in main, so that a forked one need not make it
-with suppress_and_log(_log, "each worker makes what cleans its errors"):
-    cleaning(_torchs._utils.worker.ExceptionWrapper)
+add_our_file(__file__)
 
 # an Enum's attributes are slow to look up
 _READ, _DECODE, _TRANSFORM, _COLLATE = IN_FETCH
-
-
-class WorkerHook:
-    """Instruments a worker, then calls the user's ``worker_init_fn``; picklable if that is."""
-
-    def __init__(
-        self,
-        ring: Ring,
-        table: RequestTable,
-        user_init: Callable[[int], None] | None,
-        whole: bool = False,
-        clock: Clock = SYSTEM_CLOCK,
-        warmup: int = 1,
-    ) -> None:
-        """``whole`` and ``warmup`` are those of the worker's `ResourceSampler`."""
-        self._ring, self._table, self._whole = ring, table, whole
-        self._user_init, self._clock, self._warmup = user_init, clock, warmup
-
-    def __call__(self, worker: int) -> None:
-        # an unknown version of torch may raise: then records are lost, but the worker runs
-        with suppress_and_log(_log, f"the stages of worker {worker} are not measured"):
-            meter = ResourceSampler(batch_nbytes, self._whole, self._clock, self._warmup)
-            instrument_worker(worker, self._ring, self._table, meter, self._clock)
-        if self._user_init is not None:
-            self._user_init(worker)
-
-
-def instrument_worker(
-    worker: int, ring: Ring, table: RequestTable, meter: ResourceSampler, clock: Clock
-) -> None:
-    """Hook every fetcher that this worker process creates for its data set, one per epoch."""
-    kinds = _torchs._DatasetKind
-    create = kinds.create_fetcher
-    info = _torchs.get_worker_info()
-    workers = info.num_workers if info is not None else 1
-    sender = WorkerSender(ring.writer(worker), worker, workers, clock)
-    counts = table.row(worker)
-    requests.begin_noting()
-
-    def create_timed(kind: int, dataset: Any, *arguments: Any) -> Any:
-        fetcher = create(kind, dataset, *arguments)
-        # the data set may iterate a loader inside the worker, which is not measured
-        if info is None or dataset is info.dataset:
-            hooks = FetcherHooks(
-                fetcher, sender.add_record, meter, counts, own_thread=True, clock=clock
-            )
-            sender.begin_epoch(hooks.set_active)
-        return fetcher
-
-    kinds.create_fetcher = staticmethod(create_timed)
-    loop = _worker_loop_frame()
-    if loop is not None:
-        hide_our_frames(loop.f_globals, __file__)
-        sender.attach(loop.f_locals.get("data_queue"))
-        when_woken(partial(sender.switch, True))
-    patch_reads()
-
-
-def _worker_loop_frame() -> FrameType | None:
-    """Return the frame of the calling worker loop, torch's or one that is modelled on it."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_code.co_name != "_worker_loop":
-        frame = frame.f_back
-    return frame
+_NO_CPU = (0.0, 0.0, 0.0)
 
 
 class FetcherHooks:
@@ -119,31 +37,32 @@ class FetcherHooks:
                  "_counts", "_fetch", "_inner_before_collate_s", "_may_end", "_meter",
                  "_new_requests", "_now", "_own_thread", "_owner", "_tally", "active")  # fmt: skip
 
-    _tally: Tally
-
     def __init__(
         self,
-        fetcher: Any,
         add_record: AddRecord,
         meter: ResourceSampler,
         counts: RequestCounts,
         own_thread: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Prepare to hook ``fetcher``; ``counts`` receives the storage requests of its batches.
-        ``own_thread`` says that the current thread does nothing but fetch batches."""
+        """Prepare to hook a fetcher; ``counts`` receives the storage requests of its batches.
+        ``own_thread`` says that the thread which fetches does nothing else."""
+        self._add_record, self._meter, self._counts = add_record, meter, counts
+        self._own_thread, self._clock, self._now = own_thread, clock, clock.now
+        self._new_requests = requests.pending_notes
+        self._collate_start_s = self._collate_cpu_start_s = nan
+        self._inner_before_collate_s = 0.0
+        self._tally = Tally(True, clock)
+        self.active = False
+
+    def attach(self, fetcher: Any) -> None:
+        """Have ``fetcher``, and no other, hooked from the next `set_active` on."""
         # a strong reference would keep the fetcher, and what it iterates, alive
         self._owner: Any = weakref.ref(fetcher)
         self._fetch, self._collate = type(fetcher).fetch, fetcher.collate_fn
         if "fetch" in vars(fetcher):
             self._fetch = OthersFetch(vars(fetcher)["fetch"], self.fetch)
         self._may_end = hasattr(fetcher, "ended")
-        self._add_record, self._meter, self._counts = add_record, meter, counts
-        self._own_thread, self._clock, self._now = own_thread, clock, clock.now
-        self._new_requests = requests.pending_notes
-        self._collate_start_s = self._collate_cpu_start_s = nan
-        self._inner_before_collate_s = 0.0
-        self.active = False
 
     def set_active(self, on: bool) -> None:
         """Put the hooks in place, or remove them."""
@@ -153,7 +72,6 @@ class FetcherHooks:
         if fetcher is None:
             return
         if on:
-            self._tally = Tally(True, self._clock)
             if isinstance(self._fetch, OthersFetch) and fetcher.fetch != self.fetch:
                 self._fetch.others = fetcher.fetch
             fetcher.fetch, fetcher.collate_fn = self.fetch, self.collate
@@ -163,6 +81,7 @@ class FetcherHooks:
             else:
                 del fetcher.fetch
             fetcher.collate_fn = self._collate
+            self._tally = Tally(True, self._clock)
         if self._own_thread:
             # set once, as the thread-local lookup costs more than the rest of a plain batch's hook
             current.tally = self._tally if on else None
@@ -269,6 +188,8 @@ def _parts(tally: Tally) -> tuple[float, ...]:
 
 def _cpu_of(tally: Tally) -> tuple[float, ...]:
     """Return CPU seconds of reading, decoding and transforming; NaN where they were not timed."""
+    if not tally.seconds:
+        return _NO_CPU
     cpu_s = tally.cpu_s or {}
     return tuple(cpu_s.get(name, nan if tally.seconds.get(name) else 0.0) for name in IN_FETCH[:3])
 
