@@ -80,8 +80,6 @@ class WorkerHook:
     def _instrument(self, worker: int) -> None:
         """Hook every fetcher that this worker process creates for its data set, one per epoch."""
         self._worker = worker
-        if worker == 0:
-            self._meter.skip_warmup()  # the loop waits for its first batch, and not for the others'
         kinds = _torchs._DatasetKind
         self._create = kinds.create_fetcher
         begin_noting()
