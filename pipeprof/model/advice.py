@@ -52,6 +52,9 @@ class Recommendation:
     """Expected starved fraction, 0..1."""
     predicted_starved_interval: tuple[float, float] | None = None
     """90 % interval of ``predicted_starved``."""
+    predicted_epoch_saving: float | None = None
+    """Share of the time of an epoch, 0..1, that it saves outside of batches, which come as fast as
+    before; ``None`` where it is unknown or does not apply."""
     cost: Cost | None = None
     settle: str | None = None
     """The one short run that would answer what this run leaves open; ``None``: nothing is open."""

@@ -199,6 +199,7 @@ def test_what_saves_more_of_an_epoch_comes_first():
     short = assemble(replace(starved, epochs=epochs(3, 1.5, 0.2)))
     assert [each.setting for each in short.recommendations] == ["persistent_workers", "num_workers"]
     assert "1.67 s of its 2.00 s now" in short.recommendations[0].why
+    assert short.recommendations[0].predicted_epoch_saving == pytest.approx(1.67 / 2.0)
     assert "The first advice is about the start of workers" in short.diagnosis.disagreements[-1]
     longer = advised(replace(starved, epochs=epochs(3, 0.4, 0.1)))
     assert list(longer) == ["num_workers 7", "persistent_workers True"]

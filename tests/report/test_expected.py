@@ -34,6 +34,8 @@ def test_the_starved_fraction_the_cost_and_what_would_verify_it() -> None:
 def test_without_a_prediction_the_range_is_reported() -> None:
     assert gain(PLAIN, 100.0) == "", "no setting to change: it names a lacking resource"
     assert gain(replace(PLAIN, code="…"), 100.0) == "not predicted"
+    shorter = replace(PLAIN, code="…", predicted_epoch_saving=0.37)
+    assert gain(shorter, 100.0) == "predicted 37 % less time an epoch"
     open_ = replace(PLAIN, interval=(100.0, 390.0))
     assert gain(open_, 100.0) == "between 100 and 390 samples/s"
     assert gain(replace(open_, predicted_samples_per_s=250.0), 100.0) == (

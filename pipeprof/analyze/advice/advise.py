@@ -138,8 +138,10 @@ def _no_setting_helps(facts: Facts) -> list[Proposal]:
 
 def _persistent_workers(facts: Facts) -> Iterator[Proposal]:
     if start.starts_each_epoch(facts):
-        figures = {"each_s": start.start_up_s(facts), "epoch_s": start.epoch_s(facts)}
-        yield Proposal("keep-workers", "persistent_workers", figures)
+        each_s, epoch_s = start.start_up_s(facts), start.epoch_s(facts)
+        outcome = PredictedEffect(predicted_epoch_saving=min(1.0, each_s / epoch_s))
+        figures = {"each_s": each_s, "epoch_s": epoch_s}
+        yield Proposal("keep-workers", "persistent_workers", figures, outcome)
 
 
 def _pinned_copies(facts: Facts) -> Iterator[Proposal]:

@@ -22,6 +22,7 @@ class PredictedEffect:
     interval: tuple[float, float] | None = None
     predicted_starved: float | None = None
     predicted_starved_interval: tuple[float, float] | None = None
+    predicted_epoch_saving: float | None = None
     cost: Cost | None = None
 
 

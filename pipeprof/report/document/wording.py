@@ -175,7 +175,8 @@ def _place(job: JobPlace, host: str | None) -> str:
 
 
 def gain(advice: Recommendation, now_per_s: float) -> str:
-    """Return the predicted or measured samples/s of a change, and its gain over ``now_per_s``.
+    """Return the predicted or measured samples/s of a change, and its gain over ``now_per_s``; or
+    the time that it saves in an epoch.
 
     A gain of three times or more is a factor, a smaller one a percentage.
     """
@@ -190,6 +191,8 @@ def gain(advice: Recommendation, now_per_s: float) -> str:
     if not parts and advice.interval:
         low, high = advice.interval
         return f"between {format_count(low)} and {format_count(high)} samples/s"
+    if not parts and advice.predicted_epoch_saving is not None:
+        return f"predicted {advice.predicted_epoch_saving * 100:.0f} % less time an epoch"
     if not parts:
         # without code there is no setting to change: the advice names a lacking resource
         return "not predicted" if advice.code else ""
