@@ -264,6 +264,7 @@ class LoaderProfiler:
         latest = waits.since(self._waits_shown)
         if self.live is not None:
             share = (latest if latest.known_s > 0 else waits).stalled_share
+            self.live.figures.main_core_wait = self._host.core_wait_share()
             self.live.figures.add(rows, share)
         self._waits_shown = waits
 

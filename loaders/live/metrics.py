@@ -38,6 +38,8 @@ class LiveFigures:
         """The first so many batches of an epoch count only in the window."""
         self.capacity = 0
         """Most batches that workers prefetch."""
+        self.main_core_wait: float | None = None
+        """Share of the run, 0..1, in which the training loop waited for a core."""
         self._recent, self._recorded = _Window(), _Window()
         self._stall_s = self._cycle_s = 0.0
         self._batches = self._samples = self._pause_s = 0.0
@@ -77,7 +79,7 @@ class LiveFigures:
             samples_per_s=float(columns.samples.sum()) / cycle_s,
             starved=stall_s / cycle_s,
             starved_of_all=self._stall_s / self._cycle_s if self._cycle_s > 0 else None,
-            waits_for=_main_cause(recorded),
+            waits_for=self._main_cause(recorded),
             ready=depth if self.capacity else None,
             capacity=self.capacity,
             stages=self._stages(recorded),
@@ -109,11 +111,22 @@ class LiveFigures:
                 quantiles = {"p50_s": p50_s, "p95_s": p95_s, "p99_s": p99_s}
                 for name, value in {"mean_s": known.mean(), **quantiles}.items():
                     figures[f"stages/{stage}/{name}"] = float(value)
-        charges = {name: float(each.sum()) for name, each in causes(recorded)[0].items()}
+        charges = self._charges(recorded)
         charged_s = sum(charges.values())
         for cause, charge_s in charges.items():
             figures[f"blame/{cause}"] = charge_s / charged_s if charged_s > 0 else 0.0
         return {name: each for name, each in figures.items() if each is not None}
+
+    def _charges(self, columns: Columns) -> dict[str, float]:
+        """Return the seconds of the wait by their cause."""
+        charged, _ = causes(columns, self.main_core_wait)
+        return {name: float(seconds.sum()) for name, seconds in charged.items()}
+
+    def _main_cause(self, columns: Columns) -> str | None:
+        """Return the cause of most of the wait; ``None`` where nothing waited."""
+        charges = self._charges(columns)
+        largest = max(charges, key=lambda name: charges[name], default="")
+        return largest if largest and charges[largest] > 0 else None
 
     def _stages(self, columns: Columns) -> dict[str, float | None]:
         """Return mean seconds per stage, with the parts of `fetch` in its place if known."""
@@ -154,10 +167,3 @@ def _mean(values: Floats) -> float | None:
     known = values[np.isfinite(values)]
     mean = float(known.mean()) if len(known) else float("nan")
     return mean if isfinite(mean) else None
-
-
-def _main_cause(columns: Columns) -> str | None:
-    """Return the cause of most of the wait; ``None`` where nothing waited."""
-    charges = {name: float(seconds.sum()) for name, seconds in causes(columns)[0].items()}
-    largest = max(charges, key=lambda name: charges[name], default="")
-    return largest if largest and charges[largest] > 0 else None

@@ -82,6 +82,7 @@ def _figures(profile: Profile) -> Iterator[tuple[str, float | None]]:
         yield "requests/retries", requests.retries
     yield "lost_records", profile.lost_records
     yield "overhead_share", profile.overhead.share
+    yield "core_wait_share", profile.core_wait_share
     yield "stolen_share", profile.stolen_share
 
 

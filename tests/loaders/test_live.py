@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 import pipeprof
+from pipeprof.loaders.instrument.host_monitor import HostMonitor
 from pipeprof.loaders.live.live_pass import LiveLoader
 from pipeprof.loaders.live.metrics import LiveFigures
 from pipeprof.loaders.live.view import LINE_S, REPAINT_S, Live, live_view
@@ -149,6 +150,15 @@ def test_a_loader_iterated_in_another_thread_is_shown_too(clock):
     thread.start()
     thread.join()
     assert len(file.getvalue().splitlines()) == 3
+
+
+def test_live_causes_count_the_loops_waits_for_a_core_as_the_report_does(clock, monkeypatch):
+    monkeypatch.setattr(HostMonitor, "core_wait_share", lambda monitor: 0.3)
+    loader = with_view(Live(io.StringIO(), now=clock.now), DataLoader(Numbers(), 1))
+    for _ in loader:
+        clock.sleep(1.0)
+    assert loader._profiler.live.figures.main_core_wait == 0.3
+    assert loader.profile().core_wait_share == 0.3
 
 
 def test_a_pause_that_is_known_exactly_is_no_part_of_the_turn() -> None:

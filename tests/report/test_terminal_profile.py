@@ -163,6 +163,13 @@ def test_unknown_profiler_overhead_is_called_unknown() -> None:
     assert "unknown (not measured)" in full_text(sample_profile(overhead=overhead))
 
 
+def test_a_wait_for_a_core_is_reported_unless_negligible() -> None:
+    report = unwrapped(full_text(sample_profile(core_wait_share=0.28)))
+    assert "core wait the training loop could run, but had no core, in 28.0 % of the run" in report
+    for little in (None, 0.0, 0.01):
+        assert "core wait" not in full_text(sample_profile(core_wait_share=little))
+
+
 def test_steal_time_is_reported_unless_negligible() -> None:
     report = unwrapped(full_text(sample_profile(stolen_share=0.042)))
     assert "steal time other machines on the same host took 4.2 % of the core time" in report

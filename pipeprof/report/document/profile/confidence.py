@@ -7,8 +7,9 @@ from pipeprof.report.document.blocks import Section, figures, section
 from pipeprof.report.document.wording import emulated, is_emulated, machine, rule, skipped
 from pipeprof.units import counted, format_duration, format_share
 
-_LEAST_STOLEN_SHARE = 0.01
-"""Share of the core time below which steal is not reported; any shared host has some."""
+_LEAST_SHARE = 0.01
+"""Share of the time below which steal and waits for a core are not reported; any machine has
+some."""
 
 
 def confidence(profile: Profile) -> Section:
@@ -24,6 +25,7 @@ def confidence(profile: Profile) -> Section:
         ("cache", f"{profile.cache.state}: {profile.cache.evidence}"),
         ("accelerator", profile.environment.accelerator or "unknown"),
         ("profiler overhead", _overhead(profile)),
+        ("core wait", _core_wait(profile)),
         ("steal time", _steal_time(profile)),
         ("machine", machine(profile.environment)),
         ("run", f"{profile.name}, {profile.created}"),
@@ -79,9 +81,17 @@ def _overhead(profile: Profile) -> str:
     return f"{format_share(overhead.share)} of the run{each} ({overhead.method})"
 
 
+def _core_wait(profile: Profile) -> str:
+    """Return how long the training loop waited for a core; empty where it is unknown or short."""
+    share = profile.core_wait_share
+    if share is None or share <= _LEAST_SHARE:
+        return ""
+    return f"the training loop could run, but had no core, in {format_share(share)} of the run"
+
+
 def _steal_time(profile: Profile) -> str:
     """Return the machine's steal time; empty where it is unknown or negligible."""
     share = profile.stolen_share
-    if share is None or share <= _LEAST_STOLEN_SHARE:
+    if share is None or share <= _LEAST_SHARE:
         return ""
     return f"other machines on the same host took {format_share(share)} of the core time"
