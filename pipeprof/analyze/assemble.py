@@ -191,10 +191,14 @@ def _analysed(recording: Recording, summary: Summary, threshold: float) -> _Anal
         facts.diagnosis, blame, next(iter(allowed), None),
         proposals[0].setting if proposals else None, recording.config.num_workers,
     )  # fmt: skip
-    named = headline_figures(summary, blame, storage)
+    named = {
+        **headline_figures(summary, blame, storage),
+        "reads_elsewhere": facts.reads_elsewhere,
+        "taken_ahead": recording.taken_ahead,
+    }
     diagnosis = replace(
         facts.diagnosis,
-        headline=headline(facts.diagnosis, {**named, "reads_elsewhere": facts.reads_elsewhere}),
+        headline=headline(facts.diagnosis, named),
         worth_note=" ".join(explanations(worth_differs(facts.diagnosis, blame, worths))),
         disagreements=explanations(found),
     )

@@ -111,3 +111,4 @@ def test_where_the_thread_never_waits_for_room_the_loader_is_the_limit() -> None
     train(lambda: TakenAhead(loader), step_s=0.0)
     diagnosis = loader.profile().diagnosis
     assert (diagnosis.has_step, diagnosis.unjudged) == (False, "")
+    assert "training takes all" in diagnosis.headline

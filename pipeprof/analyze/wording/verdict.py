@@ -9,9 +9,12 @@ from pipeprof.model import Diagnosis
 
 
 def headline(diagnosis: Diagnosis, figures: Figures) -> str:
-    """Return the sentence; ``figures`` are those of `profile.verdict.headline_figures`."""
+    """Return the sentence; ``figures`` are those of `profile.verdict.headline_figures`, whether
+    rank 0 reads the batches, and whether a thread takes them ahead of the training loop."""
     cause = str(figures["cause"])
     code: str = diagnosis.unjudged or (diagnosis.verdict if diagnosis.has_step else "no-step")
+    if code == "no-step" and figures["taken_ahead"]:
+        code = "never-waits"
     reason = fill(_REASONS[str(figures["reason"])], figures)
     words = {**figures, "why": reason, "wait": _WAITS.get(cause, cause)}
     if not figures["measured"]:
@@ -36,6 +39,9 @@ _HEADLINES: Final = {
     "spans the {threshold:share} threshold.",
     "taken-ahead": "Inconclusive: a thread takes the batches ahead of the training loop, so how "
     "long that waits is unknown. pipeprof.wrap(iter(loader)) measures that.",
+    "never-waits": "No training step is measured, as a thread takes the batches ahead. It never "
+    "waits for room: training takes all {samples_per_s:count} samples/s that the loader gives; "
+    "limited by {cause}, {of_time:percent} of the time{why}.",
     "iterator-per-batch": "Inconclusive: the loop makes a new iterator for each batch, and each of "
     "them begins anew. Make one for an epoch.",
     "no-step": "No training step: the loader gives {samples_per_s:count} samples/s; limited by "
