@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from math import nan
@@ -179,6 +179,44 @@ class InlineObserver:
         with suppress_and_log(_log, "a fetcher keeps its hooks"):
             self.set_active(False)
         self._patches.close()
+
+
+class GeneratorObserver(InlineObserver):
+    """Observes the batches of a generator, which the training loop's own thread makes."""
+
+    def __init__(self, generator: Iterator[Any], whole: bool, clock: Clock) -> None:
+        super().__init__(whole, clock)
+        self.batches = _FetchedBatches(generator)
+        """Delivers the batches of the generator, with our hooks."""
+        self.attach(self.batches)
+
+    def _rows(self, moments: Floats) -> Floats:
+        table = super()._rows(moments)
+        known = np.isfinite(table[:, _FIRST_FIELD])
+        table[known, _FIRST_FIELD] = moments[known, 0]  # no sampler picks what is fetched
+        return table
+
+
+class _FetchedBatches:
+    """Takes batches from a generator by a fetcher, as torch's iterator without workers does."""
+
+    collate_fn = None
+
+    def __init__(self, generator: Iterator[Any]) -> None:
+        self._generator = generator
+
+    @property
+    def _dataset_fetcher(self) -> _FetchedBatches:
+        return self
+
+    def fetch(self, index: None) -> Any:
+        return next(self._generator)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self.fetch(None)
 
 
 def _table(records: list[Sequence[float]]) -> Floats:

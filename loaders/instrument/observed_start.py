@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 import weakref
@@ -15,6 +16,7 @@ from pipeprof.loaders.instrument import guarded_start, inside
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.frames import read_our_sources
 from pipeprof.loaders.instrument.inline_observer import (
+    GeneratorObserver,
     HostObserver,
     InlineObserver,
     Observer,
@@ -82,10 +84,16 @@ class ObservedStart:
     def _observe_pipeline(
         self, loader: Any, start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer]:
-        """Time the stages of a loader that works in threads, if it is of a known library."""
+        """Time the stages of a loader that works in threads, if it is of a known library; or what a
+        generator does."""
         opened = self.pipeline.begin(loader)
         iterator = start()
         opened.look_at(iterator)
+        if inspect.isgenerator(iterator) and not opened.may_find_more():
+            opened.close()
+            made_here = GeneratorObserver(iterator, self._whole, self._clock)
+            self.requests.add(made_here.requests)
+            return iterator, made_here
         self.unobserved(f"{type(loader).__name__} is not a torch DataLoader")
         return iterator, StagesObserver(self.info.batch_size, iterator, opened)
 

@@ -28,7 +28,7 @@ _FAILED = (
 _BEGAN_BEFORE = "ran before it could be timed: wrap the loader before anything iterates it."
 
 Find = Callable[[Any], "Attached | None"]
-_LIBRARIES = ("torchdata.nodes", "spdl.pipeline", "grain", "ray.data")
+LIBRARIES = ("torchdata.nodes", "spdl.pipeline", "grain", "ray.data")
 ADAPTERS: tuple[Find, ...] = (nodes.find, spdl.find, grain.find, ray_data.find)
 
 
@@ -79,7 +79,7 @@ class PipelineObserver:
 
     def _attach(self, loader: Any) -> tuple[Any, Attached | None]:
         """Attach timers to the first object of a library that ``loader`` holds. Return both."""
-        if sys.modules.keys().isdisjoint(_LIBRARIES):
+        if not _any_imported():
             return None, None
         for each in contents_of(loader):
             for find in self._adapters:
@@ -94,6 +94,10 @@ class PipelineObserver:
             self._open = None
         self._threads = _sum_of_threads(self._threads, ended.threads)
         _add(self._totals, ended.stages())
+
+
+def _any_imported() -> bool:
+    return not sys.modules.keys().isdisjoint(LIBRARIES)
 
 
 class OpenPass:
@@ -111,6 +115,10 @@ class OpenPass:
         self._due_s = 0.0
         self._delays = ThreadDelays()
         self.threads = _NOTHING
+
+    def may_find_more(self) -> bool:
+        """Return whether timers are attached, or may be once there is more to look at."""
+        return self._attached is not None or _any_imported()
 
     def delivered(self) -> None:
         """Note that a batch came. What follows the last one is no work of the pipeline."""

@@ -179,6 +179,16 @@ def test_slow_batches_pass_or_are_outlasted():
     assert [advice.predicted_samples_per_s for advice in many] == pytest.approx([4 / 0.01025] * 2)
 
 
+def test_what_a_generator_computes_belongs_into_workers_and_what_blocks_it_is_not_known():
+    run = inline_run(read_s=0)
+    generator = replace(run, config=replace(run.config, kind="other"))
+    (advice,) = advised(seen(generator, runqueue_s=0.0)).values()
+    assert (advice.current, advice.proposed) == ("0, in a generator", "2, in a DataLoader")
+    assert "IterableDataset" in advice.code
+    blocked = seen(generator, cpu_s=0.001, runqueue_s=0.0)
+    assert advised(blocked) == {}
+
+
 def test_a_sampler_is_not_cured_by_workers():
     (advice, *_) = advised(inline_run(read_s=0, decode_s=0, sampler_s=0.020)).values()
     assert advice.setting == "sampler"

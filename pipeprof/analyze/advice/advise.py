@@ -22,6 +22,7 @@ from pipeprof.analyze.advice.findings import (
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import PredictedEffect, Proposal
 from pipeprof.analyze.advice.roofline_estimate import cores_are_the_limit, enough_for_cores, rate
+from pipeprof.analyze.profile.stage_times import CPU
 from pipeprof.analyze.profile.stall_attribution import SAMPLER
 from pipeprof.analyze.thresholds import LEAST_GAIN, LEAST_SLOW_BATCHES, MANY_TENSORS, MOSTLY
 from pipeprof.model import Stage
@@ -40,6 +41,8 @@ def advise(facts: Facts) -> tuple[Proposal, ...]:
         return (*found, *always)[:_MOST_PROPOSALS]
     if not (facts.starved and facts.made_s > 0):
         return always
+    if facts.config.kind == "other":
+        return (*_move_to_workers(facts), *always)[:_MOST_PROPOSALS]
     fixes = _fixes(facts)
     codes = {each.code for each in fixes}
     needed = () if capacity_needed.feeds(facts, fixes) else capacity_needed.capacities(facts)
@@ -47,6 +50,17 @@ def advise(facts: Facts) -> tuple[Proposal, ...]:
     if start.costs_more_than(facts, _stall_saved_s(facts, fixes[0])):
         return (*kept, *fixes, *others, *pinned)[:_MOST_PROPOSALS]
     return (*fixes, *others, *always)[:_MOST_PROPOSALS]
+
+
+def _move_to_workers(facts: Facts) -> Iterator[Proposal]:
+    """Propose workers for what a generator computes in the training loop's thread. What blocks it
+    may be made by a thread already."""
+    if facts.summary.share_of_fetch(CPU) < MOSTLY:
+        return
+    if more := facts.more_workers:
+        yield Proposal("in-data-loader", more.setting, more.figures, more.outcome)
+    else:
+        yield from _no_setting_helps(facts)
 
 
 def _stall_saved_s(facts: Facts, fix: Proposal) -> float:

@@ -34,6 +34,20 @@ _DEMAND: Final = "the accelerator takes {demand:count} samples/s × "
 _SLOW_BATCHES: Final = "{slow_share:percent} of the batches take {slow_s:duration}; "
 _CHEAPER: Final = "batches that cost less to build, not more workers"
 
+_MORE_WORKERS: Final = (
+    "one worker gives {worker_rate:count} samples/s here«, the accelerator takes "
+    "{demand:count}»; the next limit would be «{by_memory:if}memory for prefetched batches "
+    "({prefetch} a worker)»«{by_workers:if}{wanted:n worker}»"
+    "«{by_cores:if}{cores_left:.1f} free cores»«{by_step:if}the accelerator»"
+    "«{by_main:if}the training process»"
+    "«{must_share:if}. The data set must divide its samples among workers (get_worker_info)»"
+    "«. There were too few slow batches to predict the gain: run {more_batches:n more batch} "
+    "for that. Not tried»«{simulated:if}. Simulated with this run's batches, not tried»"
+    f"«. {{left_open:capital}}»«{{roofline:if}}. {_UNTRIED}»«. {{few_batches:n more batch}} "
+    "would be enough for an interval»«{fills:if}. More workers bring nothing if together they "
+    "use all of the storage's bandwidth»"
+)
+
 TEXTS: Final = {
     **ADVICE,
     "one-thread": ProposalText(
@@ -57,19 +71,18 @@ TEXTS: Final = {
     "more-workers": ProposalText(
         "{workers}",
         "{wanted}",
-        "one worker gives {worker_rate:count} samples/s here«, the accelerator takes "
-        "{demand:count}»; the next limit would be «{by_memory:if}memory for prefetched batches "
-        "({prefetch} a worker)»«{by_workers:if}{wanted:n worker}»"
-        "«{by_cores:if}{cores_left:.1f} free cores»«{by_step:if}the accelerator»"
-        "«{by_main:if}the training process»"
-        "«{must_share:if}. The data set must divide its samples among workers (get_worker_info)»"
-        "«. There were too few slow batches to predict the gain: run {more_batches:n more batch} "
-        "for that. Not tried»«{simulated:if}. Simulated with this run's batches, not tried»"
-        f"«. {{left_open:capital}}»«{{roofline:if}}. {_UNTRIED}»«. {{few_batches:n more batch}} "
-        "would be enough for an interval»«{fills:if}. More workers bring nothing if together they "
-        "use all of the storage's bandwidth»",
+        _MORE_WORKERS,
         "DataLoader(…, num_workers={wanted}, prefetch_factor={prefetch}, persistent_workers=True)",
         "«{settle}: pipeprof run --set num_workers={wanted} train.py»",
+    ),
+    "in-data-loader": ProposalText(
+        "0, in a generator",
+        "{wanted}, in a DataLoader",
+        "the generator computes in the training loop's thread; " + _MORE_WORKERS,
+        "class Batches(torch.utils.data.IterableDataset):\n"
+        "    def __iter__(self):\n"
+        "        ...  # yield what the generator does; each worker its share of it\n\n"
+        "DataLoader(Batches(), batch_size=None, num_workers={wanted}, persistent_workers=True)",
     ),
     "no-workers": ProposalText(
         "{workers}",
