@@ -65,7 +65,8 @@ class WorkerHook:
         self._first: FetcherHooks | None = self._fetcher_hooks()
         """Those of the first fetcher."""
         self._wake = partial(self._sender.switch, True)
-        self._patch_reads = prepare_reads()
+        with suppress_and_log(_log, "a worker's reads are not recorded"):
+            self._patch_reads = prepare_reads()
 
     def __reduce__(self) -> Any:
         return WorkerHook, self._arguments

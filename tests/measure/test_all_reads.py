@@ -97,6 +97,12 @@ def test_a_worker_sees_both_whatever_main_does(method, tmp_path):
     assert seen.T.tolist() == [[2 * len(DATA), 2]] * 4
 
 
+def test_a_library_whose_import_is_blocked_is_left_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "kvikio.cufile", None)
+    with reads_recorded():
+        assert sys.modules["kvikio.cufile"] is None
+
+
 IMPORTED_LATER = """
 import sys
 from pipeprof.measure.stage_timer import Tally, tallied

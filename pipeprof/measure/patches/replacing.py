@@ -44,7 +44,8 @@ def prepare_patches(patches: Patches) -> Callable[[], None]:
         for each in replacements(module):
             replace(*each)
 
-    imported = [name for name in patches if name in sys.modules]
+    # where an import is blocked, ``None`` stands in the place of a module
+    imported = [name for name in patches if sys.modules.get(name) is not None]
     ready = [each for name in imported for each in replacements(sys.modules[name])]
     hook = ImportHook({name: patch for name in patches if name not in imported})
 
