@@ -26,7 +26,6 @@ add_our_file(__file__)
 
 # an Enum's attributes are slow to look up
 _READ, _DECODE, _TRANSFORM, _COLLATE = IN_FETCH
-_NO_CPU = (0.0, 0.0, 0.0)
 
 
 class FetcherHooks:
@@ -188,8 +187,6 @@ def _parts(tally: Tally) -> tuple[float, ...]:
 
 def _cpu_of(tally: Tally) -> tuple[float, ...]:
     """Return CPU seconds of reading, decoding and transforming; NaN where they were not timed."""
-    if not tally.seconds:
-        return _NO_CPU
     cpu_s = tally.cpu_s or {}
     return tuple(cpu_s.get(name, nan if tally.seconds.get(name) else 0.0) for name in IN_FETCH[:3])
 

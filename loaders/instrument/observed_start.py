@@ -7,7 +7,6 @@ import logging
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -42,16 +41,13 @@ _SPARE_SLOTS = FLUSH_EVERY + 64
 """Slots of a ring for records that main has not read yet, beyond those of prefetched batches."""
 
 
-_NOTHING_KNOWN = LoaderInfo()
-
-
 class ObservedStart:
     """Starts all passes over one loader, each with the observer that fits the loader. With
     ``whole`` every batch is recorded in full."""
 
     def __init__(self, whole: bool, clock: Clock) -> None:
         self._whole, self._clock = whole, clock
-        self.info = _NOTHING_KNOWN
+        self.info = LoaderInfo()
         """The loader of the present pass."""
         self.schedule = SamplingSchedule(whole, clock)
         self.worker_starts = WorkerStarts(clock)
@@ -152,9 +148,8 @@ class ObservedStart:
             ring, table, user_init, loader.num_workers, self._whole, self._clock, prefetched
         )
         read_our_sources(sys._getframe(), inside.__file__, guarded_start.__file__)
-        pickled = self.info.config.start_method != "fork"
         try:
-            with self.worker_starts.measured() if pickled else nullcontext():
+            with self.worker_starts.measured():
                 iterator = start()
         finally:
             loader.worker_init_fn = user_init

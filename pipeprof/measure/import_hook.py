@@ -6,7 +6,7 @@ Importing torch takes seconds, fsspec a tenth of one, and a script may need neit
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -20,16 +20,11 @@ Cancel = Callable[[], None]
 def when_imported(name: str, act: Act) -> Cancel:
     """Call ``act`` with the module ``name`` once it is imported, or now if it already is. Returns a
     function that cancels this."""
-    return when_each_imported({name: act})
-
-
-def when_each_imported(acts: Mapping[str, Act]) -> Cancel:
-    """The same for several modules, each with what to call."""
-    imported = [name for name in acts if name in sys.modules]
-    for name in imported:
-        acts[name](sys.modules[name])
-    hook = ImportHook({name: act for name, act in acts.items() if name not in imported})
-    hook.begin()
+    hook = ImportHook({name: act})
+    if name in sys.modules:
+        act(sys.modules[name])
+    else:
+        hook.begin()
     return hook.cancel
 
 

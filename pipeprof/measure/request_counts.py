@@ -172,14 +172,13 @@ class RequestTotals:
 
     def __init__(self) -> None:
         self._open: list[RequestCounts | RequestTable] = []
-        self._earlier: list[Floats] = []
-        """At most one table, of one row."""
+        self._earlier = np.zeros((0, _CELLS))
 
     def add(self, table: RequestCounts | RequestTable) -> None:
         """Add the table of a pass that begins."""
         self._open.append(table)
         if len(self._open) > self._MOST_OPEN:
-            self._earlier = [_merged([*self._earlier, self._open.pop(0).rows()])[None]]
+            self._earlier = _merged([self._earlier, self._open.pop(0).rows()])[None]
 
     @property
     def charges(self) -> int:
@@ -199,12 +198,12 @@ class RequestTotals:
         )
 
     def _merged_all(self) -> Floats:
-        return _merged([*self._earlier, *(table.rows() for table in self._open)])
+        return _merged([self._earlier, *(table.rows() for table in self._open)])
 
 
 def _merged(tables: list[Floats]) -> Floats:
     """Return one row for all rows of ``tables``."""
-    rows = np.concatenate([np.zeros((0, _CELLS)), *tables])
+    rows = np.concatenate(tables)
     merged: Floats = rows.sum(axis=0)
     used = rows[rows[:, _COUNT] > 0]
     if len(used):

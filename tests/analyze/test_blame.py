@@ -59,11 +59,16 @@ def test_a_batch_that_is_made_while_main_waits():
     assert not ms(held)
 
 
-def test_a_batch_that_lies_in_main_waits_for_a_core_where_main_did_so_in_the_run():
+def lying_in_main():
+    """Batches of which most of the wait is between their arrival and their delivery."""
     columns = run(fetch_start=-19.0, fetch_end=-1.0, sent=-0.5, received=0.2, arrived=0.4)
     arrived_s = columns.arrived_s.copy()
     arrived_s[30:] = columns.delivered_s[30:] - 0.1e-3  # to hand a batch out needs as little
-    columns = replaced(columns, arrived_s=arrived_s)
+    return replaced(columns, arrived_s=arrived_s)
+
+
+def test_a_batch_that_lies_in_main_waits_for_a_core_where_main_did_so_in_the_run():
+    columns = lying_in_main()
     by_itself, short_of_cores = (ms(causes(columns, share)[0]) for share in (0.05, 0.3))
     # meanwhile its worker fetches the next batch, for 18 ms of the 20
     assert by_itself["main"] == pytest.approx(19.6)

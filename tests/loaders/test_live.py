@@ -5,6 +5,7 @@ import os
 import threading
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
@@ -17,8 +18,10 @@ from pipeprof.loaders.live.view import LINE_S, REPAINT_S, Live, live_view
 from pipeprof.measure.clock import FakeClock
 from pipeprof.measure.pauses import NamedInterval
 from pipeprof.measure.recorder import Recorder
+from pipeprof.measure.rows import COLUMNS
 from pipeprof.model import PauseKind
 from pipeprof.report.live import LiveView
+from tests.analyze.test_blame import lying_in_main
 
 pytestmark = pytest.mark.usefixtures("no_device")
 
@@ -153,12 +156,17 @@ def test_a_loader_iterated_in_another_thread_is_shown_too(clock):
 
 
 def test_live_causes_count_the_loops_waits_for_a_core_as_the_report_does(clock, monkeypatch):
+    columns = lying_in_main()
+    figures = LiveFigures()
+    figures.add(np.column_stack([getattr(columns, name) for name in COLUMNS]))
+    assert figures.metrics()["blame/main"] > 0.6
+    figures.main_core_wait = 0.3
+    assert figures.metrics()["blame/worker-cpu"] > 0.6
     monkeypatch.setattr(HostMonitor, "core_wait_share", lambda monitor: 0.3)
     loader = with_view(Live(io.StringIO(), now=clock.now), DataLoader(Numbers(), 1))
     for _ in loader:
         clock.sleep(1.0)
     assert loader._profiler.live.figures.main_core_wait == 0.3
-    assert loader.profile().core_wait_share == 0.3
 
 
 def test_a_pause_that_is_known_exactly_is_no_part_of_the_turn() -> None:

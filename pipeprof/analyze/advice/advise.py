@@ -41,7 +41,7 @@ def advise(facts: Facts) -> tuple[Proposal, ...]:
         return (*found, *always)[:_MOST_PROPOSALS]
     if not (facts.starved and facts.made_s > 0):
         return always
-    if facts.config.kind == "other":
+    if facts.config.kind == "other":  # a generator: nothing is known of how others make a batch
         return (*_move_to_workers(facts), *always)[:_MOST_PROPOSALS]
     fixes = _fixes(facts)
     codes = {each.code for each in fixes}
