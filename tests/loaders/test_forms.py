@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from contextlib import suppress
 
 import pytest
@@ -13,6 +14,7 @@ from torch.utils.data.datapipes.iter import IterableWrapper
 import pipeprof
 from pipeprof.loaders.instrument import worker_sender
 from pipeprof.loaders.instrument.profiler import LoaderProfiler
+from pipeprof.loaders.pipelines.observer import LIBRARIES
 from pipeprof.measure.clock import FakeClock
 from tests.loaders.forms import (
     SAMPLES,
@@ -257,13 +259,27 @@ def of_generator(batches, pause_s, clock):
     return (batch for batch in Pipeline(batches, pause_s, clock))
 
 
-OTHERS = {"generator": of_generator, "pipeline": Pipeline, "DALI": Dali}
+GENERATORS = {"generator": of_generator, "its __iter__": Pipeline}
 
 
-@pytest.mark.parametrize("kind", OTHERS)
-def test_any_other_iterable_gives_the_host_side(kind):
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_what_a_generator_does_is_fetching(kind, monkeypatch):
+    for library in LIBRARIES:  # other tests may have imported those that it may hold
+        monkeypatch.delitem(sys.modules, library, raising=False)
     clock = FakeClock()
-    inner = OTHERS[kind](20, 0.005, clock)
+    loader = profiled(GENERATORS[kind](20, 0.005, clock), clock)
+    for _ in loader:
+        clock.sleep(0.001)
+    profile = loader.profile()
+    assert profile.stages["fetch"].p50_s == pytest.approx(0.005)
+    assert profile.stages["step"].p50_s == pytest.approx(0.001)
+    assert set(profile.blame) == {"fetch"}
+    assert (profile.config.kind, profile.lost_records) == ("other", 0)
+
+
+def test_any_other_iterable_gives_the_host_side():
+    clock = FakeClock()
+    inner = Dali(20, 0.005, clock)
     loader = profiled(inner, clock)
     for batch in loader:
         del batch
