@@ -202,13 +202,12 @@ def test_persistent_workers_that_ran_before_cannot_be_seen_and_say_so():
 
 
 def test_any_iterable_gives_the_host_side():
-    def batches():
-        for _ in range(20):
-            clock.sleep(FETCH_S)
-            yield [torch.zeros(8, 3), torch.zeros(8)]
+    def batch(_):
+        clock.sleep(FETCH_S)
+        return [torch.zeros(8, 3), torch.zeros(8)]
 
     clock = FakeClock()
-    loader = profiled(batches(), clock)
+    loader = profiled(map(batch, range(20)), clock)
     train(loader, clock)
     profile = loader.profile()
     assert profile.stages["wait"].p50_s == pytest.approx(FETCH_S)
