@@ -269,13 +269,13 @@ class Session:
     def _is_measured(self, loader: Any) -> bool:
         """Return whether ``loader`` is measured elsewhere: by this session already, as the script
         asks, or where the DataLoader is iterated that it holds."""
-        from pipeprof.loaders.instrument.inside import holds_another, is_being_measured
+        from pipeprof.loaders.instrument import inside
         from pipeprof.loaders.instrument.rebuilds import profiler_of
         from pipeprof.loaders.pipelines.observer import is_timed
 
-        if is_being_measured(loader) or is_timed(loader):
+        if inside.is_being_measured(loader) or is_timed(loader) or inside.is_within_generator():
             return True
-        return profiler_of(loader) is not None or holds_another(loader)
+        return profiler_of(loader) is not None or inside.holds_another(loader)
 
     def _profiler(self, loader: Any) -> LoaderProfiler:
         name = self._names.first_of(loader)

@@ -186,6 +186,7 @@ class GeneratorObserver(InlineObserver):
 
     def __init__(self, generator: Iterator[Any], whole: bool, clock: Clock) -> None:
         super().__init__(whole, clock)
+        self.generator = generator
         self.batches = _FetchedBatches(generator)
         """Delivers the batches of the generator, with our hooks."""
         self.attach(self.batches)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
 
@@ -29,8 +30,15 @@ _log = logging.getLogger(__name__)
 _HOLDERS = ("base_dataloader", "_dataloader")
 """Attributes that hold the DataLoader: of Accelerate, and of Fabric and Ray Train."""
 
-_this_thread = threading.local()
-"""The loader whose ``__iter__`` runs in this thread and is measured already."""
+
+class _ThisThread(threading.local):
+    loader: Any = None
+    """The loader whose ``__iter__`` runs and is measured already."""
+    generator: first_batch_of_generator | None = None
+    """What waits for the first batch of a generator, while no DataLoader was found in it."""
+
+
+_this_thread = _ThisThread()
 
 
 def loader_within(loader: Any) -> Any | None:
@@ -85,6 +93,16 @@ def hook_class(cls: type) -> None:
         wrap_in(stateful, "state_dict", _hooked_state_dict, key="inside")
 
 
+def watch_loaders() -> None:
+    """Have `first_batch_of_generator` notice DataLoaders of all classes."""
+    classes: list[type] = [DataLoader]
+    while classes:
+        cls = classes.pop()
+        hook_class(cls)
+        classes += cls.__subclasses__()
+    watch_rebuilds()
+
+
 def watch_rebuilds() -> None:
     """Measure from now on what is built in the place of a measured loader."""
     observe_creation(DataLoader, _created, key="inside")
@@ -99,8 +117,10 @@ def _created(loader: Any) -> None:
 def _measured_iter(original: Method) -> Method:
     @wraps(original)
     def hooked_iter(loader: Any) -> Any:
-        profiler = profiler_of(loader)
-        if profiler is None or is_being_measured(loader) or holds_another(loader):
+        if is_being_measured(loader) or holds_another(loader):
+            return original(loader)
+        profiler = _profiler_of_generator(loader) or profiler_of(loader)
+        if profiler is None:
             return original(loader)
         with being_measured(loader):
             return profiler.iterate(loader, partial(original, loader))
@@ -123,7 +143,41 @@ def _hooked_state_dict(original: Method) -> Method:
 
 def is_being_measured(loader: Any) -> bool:
     """Return whether this thread is within the ``__iter__`` of ``loader``, for a profiler."""
-    return getattr(_this_thread, "loader", None) is loader
+    return _this_thread.loader is loader
+
+
+def _profiler_of_generator(loader: Any) -> Any:
+    """Return the profiler of the generator that begins to iterate ``loader``, which it measures
+    from now on; ``None`` if there is none, or ``loader`` has another one."""
+    waiting, profiler = _this_thread.generator, profiler_of(loader)
+    if waiting is None or profiler not in (None, waiting.profiler):
+        return None
+    with suppress_and_log(_log, "a DataLoader in a generator is not measured from inside"):
+        _this_thread.generator = None
+        waiting.step_aside()
+        set_profiler(loader, waiting.profiler)
+    return profiler_of(loader)
+
+
+def is_within_generator() -> bool:
+    """Return whether a loader that this thread iterates now is measured with a generator."""
+    return _this_thread.generator is not None
+
+
+class first_batch_of_generator:  # noqa: N801  (used as a function)
+    """Within the body, in which a generator makes its first batch, the first DataLoader that it
+    iterates is measured by ``profiler``. Before that ``step_aside`` is called."""
+
+    __slots__ = ("_outer", "profiler", "step_aside")
+
+    def __init__(self, profiler: Any, step_aside: Callable[[], None]) -> None:
+        self.profiler, self.step_aside = profiler, step_aside
+
+    def __enter__(self) -> None:
+        self._outer, _this_thread.generator = _this_thread.generator, self
+
+    def __exit__(self, *error: object) -> None:
+        _this_thread.generator = self._outer
 
 
 class being_measured:  # noqa: N801  (used as a function)
@@ -133,7 +187,7 @@ class being_measured:  # noqa: N801  (used as a function)
     __slots__ = ("_loader", "_outer")
 
     def __init__(self, loader: Any) -> None:
-        self._loader, self._outer = loader, getattr(_this_thread, "loader", None)
+        self._loader, self._outer = loader, _this_thread.loader
 
     def __enter__(self) -> None:
         _this_thread.loader = self._loader

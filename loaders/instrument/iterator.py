@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from pipeprof.loaders.instrument.device_monitor import DeviceMonitor
-from pipeprof.loaders.instrument.inline_observer import GeneratorObserver, Observer
+from pipeprof.loaders.instrument.inline_observer import Observer
 from pipeprof.loaders.instrument.sampling import CHECK_EVERY, LONGEST, SamplingSchedule
 from pipeprof.loaders.instrument.taking_thread import takes_ahead
 from pipeprof.loaders.instrument.torchs_iterator import torchs_within
@@ -40,11 +40,10 @@ class TimedPass:
     """Times each batch that ``iterator`` yields. The code takes few steps on purpose. A training
     loop evicts it from the caches, so that each step costs about 0.1 µs."""
 
-    __slots__ = ("_batches", "_default_key", "_device", "_key", "_key_takes_batch", "_monitor",
+    __slots__ = ("_default_key", "_device", "_key", "_key_takes_batch", "_monitor",
                  "_now", "_observer", "_owner", "_pass", "_torchs", "_until_check",
                  "iterator")  # fmt: skip
 
-    _batches: Iterator[Any]
     _key: Callable[[Any], Any] | None
     _default_key: int | None
     """The key of a batch for which `_key` is not called."""
@@ -53,10 +52,6 @@ class TimedPass:
         self, iterator: Iterator[Any], owner: PassOwner, loader_pass: Pass, observer: Observer
     ) -> None:
         self.iterator, self._torchs = iterator, torchs_within(iterator)
-        self._batches = iterator
-        """What the next batch is taken from."""
-        if isinstance(observer, GeneratorObserver):
-            self._batches = observer.batches
         self._owner = owner
         self._pass, self._now = loader_pass, loader_pass.now
         self._observer, self._key_takes_batch = observer, observer.key_takes_batch
@@ -94,7 +89,7 @@ class TimedPass:
         if device is not None:
             device.ask(current.number)
         try:
-            batch = next(self._batches)
+            batch = next(self.iterator)
         except StopIteration:
             current.leave(exhausted=True)
             self._leave()

@@ -112,7 +112,7 @@ class LatePass:
         torchs, observer = made or (None, None)
         if observer is None:
             observer = self._starter.unobserved(f"{type(loader).__name__} makes no iterator")
-        begun = BegunGenerator(self.iterator, batch, torchs_within(torchs))
+        begun = BegunIterator(self.iterator, batch, torchs_within(torchs))
         self._timed = self._timed_pass(loader, begun, self._pass, observer)
         batch = self._timed.take()
         self._pass.asked_earlier(asked_s)
@@ -143,14 +143,14 @@ class _Kept:
             self.observer.close()
 
 
-class BegunGenerator:
-    """A generator of which the first batch was taken, and torch's iterator that it takes from."""
+class BegunIterator:
+    """An iterator of which the first batch was taken, and torch's iterator that it takes from."""
 
-    def __init__(self, generator: Iterator[Any], first: Any, torchs: Any) -> None:
-        self._generator, self._first, self._torchs = generator, [first], torchs
+    def __init__(self, iterator: Iterator[Any], first: Any, torchs: Any = None) -> None:
+        self._iterator, self._first, self._torchs = iterator, [first], torchs
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        return self._first.pop() if self._first else next(self._generator)
+        return self._first.pop() if self._first else next(self._iterator)

@@ -24,11 +24,10 @@ from pipeprof.loaders.instrument.device_monitor import (
     DeviceWaits,
 )
 from pipeprof.loaders.instrument.dispatching import dispatch_of
+from pipeprof.loaders.instrument.generator_pass import GeneratorPass
 from pipeprof.loaders.instrument.host_monitor import HostMonitor
 from pipeprof.loaders.instrument.in_memory_data import IndexedData
-from pipeprof.loaders.instrument.inline_observer import (
-    Observer,
-)
+from pipeprof.loaders.instrument.inline_observer import GeneratorObserver, Observer
 from pipeprof.loaders.instrument.iterator import ProfiledIterator, TimedPass
 from pipeprof.loaders.instrument.late_start import LatePass
 from pipeprof.loaders.instrument.loader_info import (
@@ -59,6 +58,10 @@ _log = logging.getLogger(__name__)
 
 _KEPT_DEVICE_MONITORS = 8
 """Number of recent passes whose accelerator results may still arrive."""
+_WITHIN_GENERATOR = (
+    "The generator iterates a DataLoader, which is measured in its place. What the generator does "
+    "with a batch is part of the training step."
+)
 _NOT_MEASURED = Overhead(None, None, "not measured")
 
 
@@ -78,6 +81,8 @@ class LoaderProfiler:
         """What shows and exports the figures; set it before the first pass that it should show."""
         self.live_s = 0.0
         self.taken_ahead = False
+        self.is_within_generator = False
+        """Whether what is measured is a DataLoader that the wrapped generator iterates."""
         self.name = name
         self._whole, self._clock = whole, clock
         self._start = ObservedStart(whole, clock)
@@ -103,6 +108,9 @@ class LoaderProfiler:
         loader_pass.started()
         loader_pass.may_fill_later = not safe_getattr(loader, "persistent_workers")
         self._host.workers_started()
+        if isinstance(observer, GeneratorObserver):
+            undecided = GeneratorPass(self, self._timed_pass, loader, loader_pass, observer)
+            return ProfiledIterator(undecided)
         if observer is not None:
             return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))
         loader_pass.may_fill_later = False  # the next pass may overwrite records
@@ -206,6 +214,7 @@ class LoaderProfiler:
                 *{each.stopped: None for each in self._device_monitors if each.stopped},
                 *sampling_note(recorder.count, recorder.unwatched),
                 *self._start.pipeline.notes,
+                *([_WITHIN_GENERATOR] if self.is_within_generator else ()),
                 *self._live_note(),
             ),
             unix_offset_s=time() - perf_counter(),

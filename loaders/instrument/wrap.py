@@ -42,9 +42,9 @@ def wrap(
     """Profile a loader while it is iterated, without changing what it yields.
 
     Args:
-        loader: A torch ``DataLoader``, or any iterable of batches. Of a generator, what it does in
-            the training loop's thread is measured, too; of other iterables only the stages ``wait``
-            and ``step``.
+        loader: A torch ``DataLoader``, or any iterable of batches. Of a generator, the DataLoader
+            that it iterates is measured, or else what it does in the training loop's thread; of
+            other iterables only the stages ``wait`` and ``step``.
         name: Shown in reports, to tell several loaders apart.
         accelerator: What consumes the batches, in words; reports show it. By default the name of
             the CUDA device in use, if any.

@@ -48,7 +48,7 @@ class Pass:
 
     __slots__ = ("__weakref__", "_ended_s", "_epoch", "_first_s", "_flushed", "_iterator_s",
                  "_pause_notes", "_recorder", "_used_s", "asked_s", "begin_s", "may_fill_later",
-                 "notes", "now", "source")  # fmt: skip
+                 "notes", "now", "source", "was_dropped")  # fmt: skip
 
     def __init__(self, recorder: Recorder, epoch: int) -> None:
         self._recorder, self.now = recorder, recorder.now
@@ -62,6 +62,8 @@ class Pass:
         """Where the figures of batches come from. The owner sets it before the first batch."""
         self.may_fill_later = False
         """Whether `source` keeps its records after the pass has ended."""
+        self.was_dropped = False
+        """Whether another pass took its place."""
         self._flushed = 0
         """Batches delivered that are no longer in `notes`."""
         self.notes: list[tuple[float, float, Any]] = []
@@ -192,6 +194,11 @@ class Pass:
         if self._ended_s < inf or not self.notes:
             return float(np.fmax(self._used_s, self.asked_s))
         return max(self.notes[-1][1], self.asked_s)
+
+    def drop(self) -> None:
+        """End the pass as if it had never begun, before it delivered a batch."""
+        self.was_dropped, self._ended_s = True, self.begin_s
+        self._recorder.drop_pass(self)
 
     def leave(self, exhausted: bool = False) -> None:
         """End the pass: the loader is ``exhausted``, or the loop was left before. Only the first

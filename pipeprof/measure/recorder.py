@@ -104,6 +104,11 @@ class Recorder:
         pauses.listen(begun)
         return begun
 
+    def drop_pass(self, dropped: Pass) -> None:
+        """Forget the pass that began last."""
+        self._passes.discard(dropped)
+        self.epoch_count -= 1
+
     def note_pause(self, note: pauses.PauseNote) -> None:
         """Note a pause of the loop at all passes that have not ended."""
         for each in self._passes:

@@ -66,6 +66,19 @@ def test_a_wrapped_loader_is_measured_once(loaders, monkeypatch):
     assert loader.profile().lost_records == 0
 
 
+def test_so_is_the_loader_that_a_wrapped_generator_iterates(loaders, monkeypatch):
+    monkeypatch.setattr(ProfiledLoader, "__iter__", ProfiledLoader.__iter__)
+    session = begin(loaders)
+    session._hook_wrap(SimpleNamespace(ProfiledLoader=ProfiledLoader))
+    loader = loaders(DATA, 4, num_workers=1)
+    assert len(list(pipeprof.wrap(each for each in later(loader)))) == 10
+    assert counts(session) == [10]
+
+
+def later(loader):
+    yield from loader
+
+
 def test_a_loader_inside_another_is_measured_too(loaders):
     session = begin(loaders)
 

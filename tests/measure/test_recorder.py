@@ -264,3 +264,21 @@ def test_who_looks_at_a_run_hears_of_its_rows_and_may_ask_for_them_early():
             turn.flush()
     assert [len(table) for table in heard] == [99, 100, 100, 100, 100, 100]
     assert recorder.log().samples == tuple(range(599))
+
+
+def test_a_pass_that_another_takes_the_place_of_leaves_no_trace():
+    clock = FakeClock(5.0)
+    recorder = Recorder(clock)
+    dropped = recorder.begin()
+    clock.sleep(1.0)
+    dropped.drop()
+    turn = begun(recorder)
+    clock.sleep(0.5)
+    turn.ask()
+    turn.deliver(KNOWN)
+    clock.sleep(2.0)
+    dropped.leave(exhausted=True)
+    turn.leave()
+    assert [(each.index, each.began_s, each.batches) for each in recorder.epochs] == [(0, 6.0, 1)]
+    assert recorder.log().epoch == (0,)
+    assert recorder.wall_s == 2.5
