@@ -1,7 +1,7 @@
 """A plain loop over loaders of other libraries: `python other_loaders.py plain|wrap KIND`.
 
 KIND: stateful (torchdata), nodes (torchdata), webdataset, datasets (Hugging Face), streaming
-(MosaicML), litdata, grain, spdl, geometric (PyG), monai.
+(MosaicML), litdata, grain, spdl, geometric (PyG), monai, fastai.
 """
 
 from __future__ import annotations
@@ -155,8 +155,15 @@ def monai(_: Path) -> Any:
     return ThreadDataLoader(Samples(), batch_size=BATCH, num_workers=2, use_thread_workers=True)
 
 
+def fastai(_: Path) -> Any:
+    from fastai.data.load import DataLoader
+
+    return DataLoader(Samples(), bs=BATCH, num_workers=2)
+
+
 _MAKERS = (
     stateful, nodes, webdataset, datasets, streaming, litdata, grain, spdl, geometric, monai,
+    fastai,
 )  # fmt: skip
 KINDS: dict[str, Callable[[Path], Any]] = {each.__name__: each for each in _MAKERS}
 

@@ -2,7 +2,7 @@
 
 When the script imports torch, three methods of `DataLoader` are wrapped. ``__new__`` notes where a
 loader is created, ``__init__`` replaces arguments of the script, and ``__iter__`` measures. Of
-loaders that work in threads ``__new__`` and ``__iter__`` are. An error of pipeprof's own is
+other loaders, what makes their iterators is. An error of pipeprof's own is
 reported, and the script continues as without pipeprof.
 """
 
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.loaders.autopatch.call_sites import CallSites
 from pipeprof.loaders.autopatch.loader_names import LoaderNames
+from pipeprof.loaders.autopatch.other_loaders import hook_other_loaders
 from pipeprof.loaders.autopatch.overrides import Override, merge_overrides, override_call
 from pipeprof.loaders.autopatch.shown_loaders import ShownLoaders
-from pipeprof.loaders.autopatch.threaded_loaders import hook_threaded_loaders
 from pipeprof.loaders.autopatch.tuned_loaders import Tune, TunedLoaders, is_trial
 from pipeprof.loaders.instrument.guarded_start import GuardedStart
 from pipeprof.loaders.instrument.monkeypatch import Method, observe_creation, wrap_in, wrap_method
@@ -83,7 +83,9 @@ class Session:
         when_imported("torch.utils.data.dataloader", self._hook_torch)
         when_imported("pipeprof.loaders.instrument.wrap", self._hook_wrap)
         when_imported("pipeprof.loaders.tune.tuned_loader", self._hook_tune)
-        hook_threaded_loaders(self._wrap_iter, partial(self._register, hook=False), self.problems)
+        wrap_init = self._wrap_init if self._overrides else None
+        created = partial(self._register, hook=False)
+        hook_other_loaders(self._wrap_iter, wrap_init, created, self.problems)
 
     @property
     def created(self) -> list[str]:
@@ -114,7 +116,7 @@ class Session:
 
     def remarks(self) -> list[str]:
         """Return a line on each override that applied to no loader, or to one never iterated."""
-        names = self.created
+        names = list(self._notes)
         made = f"they were made at {', '.join(names)}" if names else "none was made at all"
         unused = [
             f"--set {each.text}: no DataLoader was made there; {made}"

@@ -7,6 +7,7 @@ There the DataLoader is measured, and what surrounds it belongs to the training 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial, wraps
@@ -14,6 +15,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
+from pipeprof.loaders.instrument import fastai
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.monkeypatch import (
     Method,
@@ -101,6 +103,8 @@ def watch_loaders() -> None:
         hook_class(cls)
         classes += cls.__subclasses__()
     watch_rebuilds()
+    if module := sys.modules.get(fastai.MODULE):
+        fastai.wrap_iterators(module, _measured_iter, key="inside")
 
 
 def watch_rebuilds() -> None:

@@ -10,8 +10,10 @@ from typing import Any
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
 from pipeprof.loaders.bad_data import SkipCounter
+from pipeprof.loaders.instrument import fastai
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.limited_cache import limited_cache_of
+from pipeprof.loaders.instrument.torchs_iterator import has_torchs
 from pipeprof.log import log_caught
 from pipeprof.model import BatchLog, DataSource, LimitedCache, LoaderConfig, SharedReads
 
@@ -62,7 +64,7 @@ def describe_loader(loader: Any) -> LoaderInfo:
     known = isinstance(source, DataSource)
     notes = safe_getattr(dataset, "notes") if known else ()
     return LoaderInfo(
-        config=_config_of(loader) if isinstance(loader, DataLoader) else _NO_WORKERS,
+        config=_config_of(loader) if has_torchs(loader) else _NO_WORKERS,
         batch_size=safe_getattr(loader, "batch_size"),
         source=source if known else None,
         skips=skips if isinstance(skips, SkipCounter) else None,
@@ -85,7 +87,9 @@ def _shared_reads(dataset: Any) -> SharedReads | None:
     return None
 
 
-def _config_of(loader: DataLoader[Any]) -> LoaderConfig:
+def _config_of(loader: Any) -> LoaderConfig:
+    if fastai.is_stand_in(loader):
+        return fastai.config_of(loader, _start_method(loader) if loader.num_workers else None)
     iterable = isinstance(loader.dataset, IterableDataset)
     batch_size = loader.batch_size or safe_getattr(loader.dataset, "batch_size")
     return LoaderConfig(

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 Method = Callable[..., Any]
+MakeMethod = Callable[[Method], Method]
 
 
-def wrap_method(cls: type, name: str, wrapper: Callable[[Method], Method], key: str) -> None:
+def wrap_method(cls: type, name: str, wrapper: MakeMethod, key: str) -> None:
     """Replace the method ``name`` of the `working_class` by ``wrapper(method)``, once for each
     ``key``."""
     owner = working_class(cls, name)
@@ -17,7 +18,7 @@ def wrap_method(cls: type, name: str, wrapper: Callable[[Method], Method], key: 
         wrap_in(owner, name, wrapper, key)
 
 
-def wrap_in(owner: type, name: str, wrapper: Callable[[Method], Method], key: str) -> None:
+def wrap_in(owner: type, name: str, wrapper: MakeMethod, key: str) -> None:
     """Replace the method that ``owner`` itself defines, once for each ``key``."""
     method: Any = vars(owner)[name]
     keys = getattr(method, "_pipeprofs_keys", ())

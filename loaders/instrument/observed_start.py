@@ -24,7 +24,7 @@ from pipeprof.loaders.instrument.inline_observer import (
 from pipeprof.loaders.instrument.late_start import makes_it_later
 from pipeprof.loaders.instrument.loader_info import LoaderInfo
 from pipeprof.loaders.instrument.sampling import SamplingSchedule
-from pipeprof.loaders.instrument.torchs_iterator import torchs_within
+from pipeprof.loaders.instrument.torchs_iterator import has_torchs, torchs_within
 from pipeprof.loaders.instrument.worker_hook import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver, why_unobserved
 from pipeprof.loaders.instrument.worker_starts import WorkerStarts, workers_are_threads
@@ -65,7 +65,7 @@ class ObservedStart:
     ) -> tuple[Iterator[Any], Observer | None]:
         """Return the iterator of a new pass and an observer that is attached to it; ``None`` where
         that is possible only with the first batch."""
-        if not isinstance(loader, DataLoader):
+        if not has_torchs(loader):
             return self._observe_pipeline(loader, start)
         if loader.num_workers == 0:
             return self._observe_inline(loader, start())

@@ -1,15 +1,21 @@
-"""Find torch's own iterator within what a loader returns."""
+"""Tell which loaders torch's own iterators serve, and find these within what a loader returns."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torch.utils.data import dataloader
+from torch.utils.data import DataLoader, dataloader
 
+from pipeprof.loaders.instrument import fastai
 from pipeprof.loaders.instrument.attributes import safe_getattr
 
 _TORCHS: Any = getattr(dataloader, "_BaseDataLoaderIter", ())
 """The class of torch's iterators; none where an unknown version of torch has no such class."""
+
+
+def has_torchs(loader: Any) -> bool:
+    """Return whether ``loader`` is iterated by one of torch's iterators."""
+    return isinstance(loader, DataLoader) or fastai.is_stand_in(loader)
 
 
 def torchs_within(iterator: Any) -> Any:

@@ -26,6 +26,8 @@ class LoaderConfig:
     sampler: str | None = None
     """Class that picks the indices, with its module: a sampler, or the user's batch sampler;
     ``None`` where there is none."""
+    fixed: tuple[str, ...] = ()
+    """Settings above that a loader of another library does not take."""
 
 
 @dataclass(frozen=True)

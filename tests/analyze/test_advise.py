@@ -215,6 +215,15 @@ def test_what_saves_more_of_an_epoch_comes_first():
     assert list(longer) == ["num_workers 7", "persistent_workers True"]
 
 
+def test_settings_that_a_loader_does_not_take_are_not_advised():
+    fixed = ("prefetch_factor", "persistent_workers", "in_order")
+    assert advised(slow_batches(fixed=fixed)).keys().isdisjoint(advised(slow_batches()))
+    starved = set_to(replace(workers_run(), epochs=epochs(3, 1.5, 0.2)), fixed=fixed)
+    (advice,) = advised(starved).values()
+    assert advice.code == f"DataLoader(…, num_workers={advice.proposed})"
+    assert "worker-start-up-each-epoch" not in found(starved)
+
+
 def test_nothing_is_advised_on_what_is_not_known():
     blind = seen(workers_run(), fetch_start_s=None, fetch_end_s=None, cpu_s=None)
     assert advised(blind) == {}

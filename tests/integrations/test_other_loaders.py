@@ -23,6 +23,7 @@ KINDS = {
     "grain": ("main", HOST),
     "spdl": ("main", HOST),
     "geometric": ("main", WHOLE),
+    "fastai": ("main", WHOLE),
 }
 """Loaders of other libraries: their environment, and the stages that are observed of them."""
 
@@ -46,7 +47,7 @@ def test_the_slow_stage_of_a_loader_that_works_in_threads_is_named(kind: str, st
     assert found["concurrency"] == 2
 
 
-@pytest.mark.parametrize("kind", ["stateful", "webdataset", "datasets", "geometric"])
+@pytest.mark.parametrize("kind", ["stateful", "webdataset", "datasets", "geometric", "fastai"])
 def test_loaders_of_other_libraries_in_a_script_that_is_not_edited(kind: str, tmp_path) -> None:
     answer = train_under_run("main", "other_loaders.py", tmp_path, kind)
     (name,) = answer.profiles

@@ -35,6 +35,10 @@ def loaders():
     return Loader
 
 
+class Stream:
+    """A loader that is no DataLoader."""
+
+
 def begin(loader_class, *overrides, whole=False):
     places = CallSites(str(HERE.parent))
     session = Session(places, [parse_override(each) for each in overrides], whole=whole)
@@ -122,6 +126,14 @@ def test_overrides_of_a_loader_that_is_not_iterated_are_told(loaders):
         "--set other.py:num_workers=2: no DataLoader was made there; they were"
     )
     assert replaced.endswith("--set replaced num_workers 0 → 1")
+
+
+def test_so_are_those_for_which_there_is_only_another_kind_of_loader(loaders):
+    session = begin(loaders, "num_workers=2")
+    session._register(Stream(), hook=False)
+    assert len(session.created) == 1
+    (line,) = session.remarks()
+    assert line == "--set num_workers=2: no DataLoader was made there; none was made at all"
 
 
 def test_a_loader_that_delivers_nothing_is_told(loaders):

@@ -87,6 +87,10 @@ class Facts:
         """Batches that are requested from each worker in advance."""
         return self.config.prefetch_factor or 2
 
+    def may_set(self, name: str) -> bool:
+        """Return whether the user can change this setting of the loader."""
+        return name not in self.config.fixed
+
     @property
     def setting(self) -> Setting:
         """The setting of the run, as it is simulated."""

@@ -34,6 +34,9 @@ _DEMAND: Final = "the accelerator takes {demand:count} samples/s × "
 _SLOW_BATCHES: Final = "{slow_share:percent} of the batches take {slow_s:duration}; "
 _CHEAPER: Final = "batches that cost less to build, not more workers"
 
+_WITH_WORKERS: Final = (
+    "«{config.fixed:unless}, prefetch_factor={prefetch}, persistent_workers=True»)"
+)
 _MORE_WORKERS: Final = (
     "one worker gives {worker_rate:count} samples/s here«, the accelerator takes "
     "{demand:count}»; the next limit would be «{by_memory:if}memory for prefetched batches "
@@ -66,13 +69,13 @@ TEXTS: Final = {
         "{fewer}",
         f"{_CORE_LIMIT} with any number of workers. Fewer workers give as much, with less memory "
         f"and less waiting. {_UNTRIED}",
-        "DataLoader(…, num_workers={fewer}, prefetch_factor={prefetch}, persistent_workers=True)",
+        "DataLoader(…, num_workers={fewer}" + _WITH_WORKERS,
     ),
     "more-workers": ProposalText(
         "{workers}",
         "{wanted}",
         _MORE_WORKERS,
-        "DataLoader(…, num_workers={wanted}, prefetch_factor={prefetch}, persistent_workers=True)",
+        "DataLoader(…, num_workers={wanted}" + _WITH_WORKERS,
         "«{settle}: pipeprof run --set num_workers={wanted} train.py»",
     ),
     "in-data-loader": ProposalText(

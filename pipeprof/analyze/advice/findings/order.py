@@ -39,11 +39,14 @@ def out_of_order_helps(facts: Facts) -> bool:
     """Return whether ``in_order=False`` is possible (torch 2.6 or later) and not yet set."""
     release = (facts.environment.torch or "0").split(".")[:2]
     new = all(part.isdigit() for part in release) and tuple(map(int, release)) >= (2, 6)
-    return new and facts.config.in_order and facts.workers > 1
+    possible = new and facts.may_set("in_order")
+    return possible and facts.config.in_order and facts.workers > 1
 
 
 def useful_prefetch(facts: Facts) -> int | None:
     """Return the prefetch factor that lasts for one slow batch; ``None`` if none can."""
+    if not facts.may_set("prefetch_factor"):
+        return None
     wanted = absorbing_prefetch(facts)
     possible = facts.prefetch < wanted <= min(_MOST_PREFETCH, most_prefetch(facts))
     return wanted if possible else None

@@ -23,8 +23,9 @@ _CLIENT_THREADS = ("fsspecIO", "(run_forever)")
 
 def start_up_s(facts: Facts) -> float:
     """Return the seconds of a typical epoch in which workers start and stop. It is 0 where the same
-    workers serve all epochs."""
-    if facts.config.persistent_workers or not facts.workers or len(facts.recording.epochs) < 2:
+    workers serve all epochs, or none can."""
+    kept = facts.config.persistent_workers or not facts.may_set("persistent_workers")
+    if kept or not facts.workers or len(facts.recording.epochs) < 2:
         return 0.0
     return median(_start_up_s(epoch, facts) for epoch in facts.recording.epochs)
 
