@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from pipeprof.loaders.instrument.inline_observer import GeneratorObserver, Observer
+from pipeprof.loaders.instrument.inline_observer import Observer
 from pipeprof.loaders.instrument.inside import first_batch_of_generator, watch_loaders
 from pipeprof.loaders.instrument.iterator import TimedPass
 from pipeprof.loaders.instrument.late_start import BegunIterator
@@ -32,13 +32,15 @@ class GeneratorPass:
         timed_pass: Callable[[Any, Iterator[Any], Pass, Observer], TimedPass],
         loader: Any,
         loader_pass: Pass,
-        observer: GeneratorObserver,
+        generator: Iterator[Any],
+        observer: Observer,
     ) -> None:
-        """Prepare to measure the generator of ``observer``, which ``loader`` returned, or else what
-        it iterates by ``profiler``."""
-        self.iterator = observer.generator
+        """Prepare to measure ``generator``, which ``loader`` returned, by ``observer``, or else
+        what it iterates by ``profiler``."""
+        self.iterator = generator
         self._profiler, self._timed_pass, self._loader = profiler, timed_pass, loader
         self._pass, self._observer = loader_pass, observer
+        self._batches = observer.batches or generator
         self._timed: TimedPass | None = None
         self._take = self._take_first
         watch_loaders()
@@ -59,14 +61,14 @@ class GeneratorPass:
         asked_s = self._pass.now()
         try:
             with first_batch_of_generator(self._profiler, self._step_aside):
-                batch = next(self._observer.batches)
+                batch = next(self._batches)
         except BaseException as error:
             self._observer.close()
             self._pass.leave(exhausted=isinstance(error, StopIteration))
             raise
         if self._pass.was_dropped:
             return batch
-        begun = BegunIterator(self._observer.batches, batch)
+        begun = BegunIterator(self._batches, batch)
         self._timed = self._timed_pass(self._loader, begun, self._pass, self._observer)
         self._take = self._timed.take
         batch = self._timed.take()

@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from inspect import isgenerator
 from itertools import chain
 from math import nan
 from typing import Any, Protocol
@@ -57,6 +58,9 @@ class Observer(Protocol):
 
     key_takes_batch: bool
 
+    batches: Iterator[Any] | None
+    """The batches of a generator which may iterate a DataLoader; ``None`` for other loaders."""
+
     def source(self) -> Source:
         """Return what fills in the rows of the pass that begins now."""
         ...
@@ -70,6 +74,7 @@ class HostObserver:
     """Counts the samples of each batch, for iterables that cannot be hooked."""
 
     key_takes_batch = True
+    batches: Iterator[Any] | None = None
 
     def __init__(self, batch_size: Any = None) -> None:
         self._batch_size = batch_size
@@ -98,6 +103,8 @@ class StagesObserver(HostObserver):
 
     def __init__(self, batch_size: Any, iterator: Any, opened: OpenPass) -> None:
         super().__init__(batch_size)
+        if isgenerator(iterator) and not opened.is_attached:
+            self.batches = iterator
         self._iterator, self._opened = iterator, opened
 
     def key(self, batch: Any) -> Any:
@@ -117,6 +124,7 @@ class InlineObserver:
     record is found by its time: the fetch lies between request and delivery."""
 
     key, key_takes_batch = None, False
+    batches: Iterator[Any] | None = None
 
     def __init__(self, whole: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
         """With ``whole`` the system's counters are sampled for every batch."""
@@ -186,9 +194,7 @@ class GeneratorObserver(InlineObserver):
 
     def __init__(self, generator: Iterator[Any], whole: bool, clock: Clock) -> None:
         super().__init__(whole, clock)
-        self.generator = generator
-        self.batches = _FetchedBatches(generator)
-        """Delivers the batches of the generator, with our hooks."""
+        self.batches = _FetchedBatches(generator)  # by our hooks
         self.attach(self.batches)
 
     def _rows(self, moments: Floats) -> Floats:

@@ -24,7 +24,7 @@ from pipeprof.loaders.instrument.inline_observer import (
 from pipeprof.loaders.instrument.late_start import makes_it_later
 from pipeprof.loaders.instrument.loader_info import LoaderInfo
 from pipeprof.loaders.instrument.sampling import SamplingSchedule
-from pipeprof.loaders.instrument.torchs_iterator import has_torchs, torchs_within
+from pipeprof.loaders.instrument.torchs_iterator import has_torchs, is_torchs, torchs_within
 from pipeprof.loaders.instrument.worker_hook import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver, why_unobserved
 from pipeprof.loaders.instrument.worker_starts import WorkerStarts, workers_are_threads
@@ -90,7 +90,7 @@ class ObservedStart:
             made_here = GeneratorObserver(iterator, self._whole, self._clock)
             self.requests.add(made_here.requests)
             return iterator, made_here
-        self.unobserved(f"{type(loader).__name__} is not a torch DataLoader")
+        self.unobserved(_why_outside(loader))
         return iterator, StagesObserver(self.info.batch_size, iterator, opened)
 
     @property
@@ -173,3 +173,13 @@ class ObservedStart:
         for stage in ("fetch", "collate", "transfer"):
             self.missing[stage] = reason
         return HostObserver(self.info.batch_size)
+
+
+def _why_outside(loader: Any) -> str:
+    """Return why ``loader`` is not measured from inside, and what to do about it."""
+    if is_torchs(loader):
+        return "it was iterated before it was wrapped: wrap the DataLoader itself"
+    kind = type(loader)
+    reason = f"{kind.__name__} is not a torch DataLoader"
+    passes_on = kind.__module__ in ("builtins", "itertools") and hasattr(kind, "__next__")
+    return f"{reason}: if it iterates one, wrap that" if passes_on else reason

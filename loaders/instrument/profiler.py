@@ -27,7 +27,7 @@ from pipeprof.loaders.instrument.dispatching import dispatch_of
 from pipeprof.loaders.instrument.generator_pass import GeneratorPass
 from pipeprof.loaders.instrument.host_monitor import HostMonitor
 from pipeprof.loaders.instrument.in_memory_data import IndexedData
-from pipeprof.loaders.instrument.inline_observer import GeneratorObserver, Observer
+from pipeprof.loaders.instrument.inline_observer import Observer
 from pipeprof.loaders.instrument.iterator import ProfiledIterator, TimedPass
 from pipeprof.loaders.instrument.late_start import LatePass
 from pipeprof.loaders.instrument.loader_info import (
@@ -108,8 +108,9 @@ class LoaderProfiler:
         loader_pass.started()
         loader_pass.may_fill_later = not safe_getattr(loader, "persistent_workers")
         self._host.workers_started()
-        if isinstance(observer, GeneratorObserver):
-            undecided = GeneratorPass(self, self._timed_pass, loader, loader_pass, observer)
+        if observer is not None and observer.batches is not None:
+            timed = self._timed_pass
+            undecided = GeneratorPass(self, timed, loader, loader_pass, iterator, observer)
             return ProfiledIterator(undecided)
         if observer is not None:
             return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))

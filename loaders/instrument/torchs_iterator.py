@@ -18,13 +18,18 @@ def has_torchs(loader: Any) -> bool:
     return isinstance(loader, DataLoader) or fastai.is_stand_in(loader)
 
 
+def is_torchs(iterator: Any) -> bool:
+    """Return whether ``iterator`` is one of torch's own."""
+    return issubclass(type(iterator), _TORCHS)
+
+
 def torchs_within(iterator: Any) -> Any:
     """Return torch's iterator that ``iterator`` holds, as that of PyG's loaders does; ``iterator``
     itself where it holds none, or several."""
-    if issubclass(type(iterator), _TORCHS):
+    if is_torchs(iterator):
         return iterator
     attributes = safe_getattr(iterator, "__dict__")
     values = [*attributes.values()] if isinstance(attributes, dict) else []
     # `isinstance` would ask each for its class, and a lazy object would then be made
-    found = [each for each in values if issubclass(type(each), _TORCHS)]
+    found = [each for each in values if is_torchs(each)]
     return found[0] if len(found) == 1 else iterator

@@ -7,7 +7,7 @@ record of it. It hooks the iterator as `pipeprof.loaders.instrument.inline_obser
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import nan
 from operator import attrgetter
 from typing import Any
@@ -36,6 +36,7 @@ class WorkerObserver:
     """Observes a loader with ``num_workers`` of at least 1."""
 
     key_takes_batch = False
+    batches: Iterator[Any] | None = None
 
     def __init__(self, ring: Ring, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock

@@ -116,9 +116,14 @@ class OpenPass:
         self._delays = ThreadDelays()
         self.threads = _NOTHING
 
+    @property
+    def is_attached(self) -> bool:
+        """Whether there are timers."""
+        return self._attached is not None
+
     def may_find_more(self) -> bool:
         """Return whether timers are attached, or may be once there is more to look at."""
-        return self._attached is not None or _any_imported()
+        return self.is_attached or _any_imported()
 
     def delivered(self) -> None:
         """Note that a batch came. What follows the last one is no work of the pipeline."""

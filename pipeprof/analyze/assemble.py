@@ -195,6 +195,7 @@ def _analysed(recording: Recording, summary: Summary, threshold: float) -> _Anal
         **headline_figures(summary, blame, storage),
         "reads_elsewhere": facts.reads_elsewhere,
         "taken_ahead": recording.taken_ahead,
+        "unseen": recording.missing.get("fetch"),
     }
     diagnosis = replace(
         facts.diagnosis,

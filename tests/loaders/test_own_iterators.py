@@ -6,6 +6,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
+from itertools import islice
 from multiprocessing.context import SpawnContext
 from typing import Any
 
@@ -210,3 +211,21 @@ def test_nothing_is_hooked_in_workers_that_are_threads(measure: Any) -> None:
     assert "threads of the training process" in str(loader.profile().missing) + str(
         loader.tuning() if measure is pipeprof.tune else ""
     )
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (
+            lambda loader: islice(loader, 35),
+            "islice is not a torch DataLoader: if it iterates one, wrap that",
+        ),
+        (iter, "it was iterated before it was wrapped: wrap the DataLoader itself"),
+    ],
+)
+def test_what_iterates_a_loader_already_says_what_to_wrap(make, why):
+    loader = pipeprof.wrap(make(DataLoader(Marked(0.002), 1)))
+    assert len(list(loader)) >= 30
+    profile = loader.profile()
+    assert profile.missing["fetch"].startswith(why)
+    assert f"({why}" in profile.diagnosis.headline

@@ -9,13 +9,15 @@ from pipeprof.model import Diagnosis
 
 
 def headline(diagnosis: Diagnosis, figures: Figures) -> str:
-    """Return the sentence; ``figures`` are those of `profile.verdict.headline_figures`, whether
-    rank 0 reads the batches, and whether a thread takes them ahead of the training loop."""
+    """Return the sentence. ``figures`` are those of `profile.verdict.headline_figures`, and what
+    else is known of the loop: whether rank 0 reads its batches, whether a thread takes them ahead
+    of it, and why it is not observed how they are made."""
     cause = str(figures["cause"])
     code: str = diagnosis.unjudged or (diagnosis.verdict if diagnosis.has_step else "no-step")
     if code == "no-step" and figures["taken_ahead"]:
         code = "never-waits"
-    reason = fill(_REASONS[str(figures["reason"])], figures)
+    unseen = cause == "unknown" and figures["unseen"]
+    reason = fill(_REASONS["unseen" if unseen else str(figures["reason"])], figures)
     words = {**figures, "why": reason, "wait": _WAITS.get(cause, cause)}
     if not figures["measured"]:
         empty = "elsewhere" if figures["reads_elsewhere"] else "empty"
@@ -68,5 +70,6 @@ _REASONS: Final = {
     "interpreter": ", where finished batches waited until the worker's interpreter was free",
     "native": " (building a batch is {reason_share:percent} waiting for native threads)",
     "blocked": " (building a batch is {reason_share:percent} blocked)",
+    "unseen": " ({unseen})",
     "computing": " (building a batch is {reason_share:percent} computing)",
 }

@@ -36,7 +36,8 @@ def pipeline(profile: Profile) -> doc.Section:
 def loader_in_words(profile: Profile) -> str:
     """Return the settings of a DataLoader, or the library and the stages of another loader."""
     if not profile.pipeline:
-        return settings(profile.config)
+        outside = profile.config.kind == "other" and not profile.config.num_workers
+        return "not a DataLoader" if outside else settings(profile.config)
     count = counted(len(profile.pipeline), "pipeline stage")
     return f"{profile.pipeline[0].library}, {count}"
 
