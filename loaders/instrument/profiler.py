@@ -220,6 +220,7 @@ class LoaderProfiler:
             ),
             unix_offset_s=time() - perf_counter(),
             pause_kinds=tuple(recorder.pauses.kinds),
+            other_loaders=recorder.other_loaders(),
             indexing=self._indexed.snapshot() if self._indexed else None,
             rebuilt_from=self._rebuilt_from,
             shared_reads=info.shared_reads,

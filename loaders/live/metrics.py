@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeprof.analyze.profile.batch_table import Columns
 from pipeprof.analyze.profile.stage_times import queue_depth, stage_seconds
-from pipeprof.analyze.profile.stall_attribution import causes
+from pipeprof.analyze.profile.stall_attribution import OTHER_LOADERS, causes
 from pipeprof.measure.rows import COLUMNS, Floats
 from pipeprof.model import UNWATCHED, Stage
 from pipeprof.report.live import LiveView
@@ -20,10 +20,12 @@ WINDOW_S = 10.0
 """Seconds back from now that the figures are computed over."""
 _MOST, _FEWEST = 1024, 8
 """Most and fewest batches of the window, however long they take."""
-_NTH, _ASKED, _DELIVERED, _DONE, _PAUSE, _WORKER, _SAMPLES = (
+_NTH, _ASKED, _DELIVERED, _DONE, _PAUSE, _OTHERS, _WORKER, _SAMPLES = (
     COLUMNS.index(name)
-    for name in ("nth", "asked_s", "delivered_s", "done_s", "pause_s", "worker", "samples")
-)
+    for name in (
+        "nth", "asked_s", "delivered_s", "done_s", "pause_s", "others_s", "worker", "samples"
+    )
+)  # fmt: skip
 _SHOWN_COLUMNS = (*COLUMNS, "device_wait_s")
 """Columns of the window. `h2d_s` is filled in later, and not shown."""
 _INSIDE_FETCH = (Stage.READ, Stage.DECODE, Stage.TRANSFORM)
@@ -54,7 +56,7 @@ class LiveFigures:
         stall_s = stalled_share * (table[:, _DELIVERED] - table[:, _ASKED])
         table = np.column_stack([table, stall_s])
         counted = table[table[:, _NTH] >= self.warmup]
-        self._stall_s += float(counted[:, -1].sum())
+        self._stall_s += float(counted[:, -1].sum() + np.nansum(counted[:, _OTHERS]))
         self._cycle_s += float((counted[:, _DONE] - counted[:, _ASKED]).sum())
         self._cycle_s -= float(np.nansum(counted[:, _PAUSE]))
         self._batches += len(table)
@@ -67,7 +69,7 @@ class LiveFigures:
         """Return ``view``, which has name and position, with the figures that are known by now."""
         columns = self._recent.columns()
         recorded = self._recorded.columns()
-        cycle_s, stall_s = float(columns.cycle_s.sum()), float(columns.stall_s.sum())
+        cycle_s, stall_s = float(columns.cycle_s.sum()), float(columns.starved_s.sum())
         if not cycle_s > 0:
             return view
         left = view.length - view.batches if view.length is not None else None
@@ -89,7 +91,7 @@ class LiveFigures:
         """Return the figures of the window by their names in `Profile.metrics`, and running totals
         since the run began, whose names end in ``_total``."""
         columns, recorded = self._recent.columns(), self._recorded.columns()
-        cycle_s, stall_s = float(columns.cycle_s.sum()), float(columns.stall_s.sum())
+        cycle_s, stall_s = float(columns.cycle_s.sum()), float(columns.starved_s.sum())
         figures: dict[str, float | None] = {
             "batches_total": self._batches,
             "samples_total": self._samples,
@@ -120,6 +122,7 @@ class LiveFigures:
     def _charges(self, columns: Columns) -> dict[str, float]:
         """Return the seconds of the wait by their cause."""
         charged, _ = causes(columns, self.main_core_wait)
+        charged[OTHER_LOADERS] = columns.others_s
         return {name: float(seconds.sum()) for name, seconds in charged.items()}
 
     def _main_cause(self, columns: Columns) -> str | None:

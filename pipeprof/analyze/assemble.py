@@ -190,12 +190,14 @@ def _analysed(recording: Recording, summary: Summary, threshold: float) -> _Anal
     found = disagreements(
         facts.diagnosis, blame, next(iter(allowed), None),
         proposals[0].setting if proposals else None, recording.config.num_workers,
+        [each.name for each in recording.other_loaders],
     )  # fmt: skip
     named = {
         **headline_figures(summary, blame, storage),
         "reads_elsewhere": facts.reads_elsewhere,
         "taken_ahead": recording.taken_ahead,
         "unseen": recording.missing.get("fetch"),
+        "others": ", ".join(each.name for each in recording.other_loaders),
     }
     diagnosis = replace(
         facts.diagnosis,

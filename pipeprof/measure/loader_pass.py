@@ -165,16 +165,18 @@ class Pass:
 
     def _add_rows(self, keys: list[Any], moments: Floats, done_s: Floats) -> None:
         count, first = len(done_s), self._flushed
-        paused = np.full((count, 2), nan)
+        paused, others_s = np.full((count, 2), nan), np.full(count, nan)
         # an error of ours must not end the training
         with suppress_and_log(_log, f"the pauses of {count} batches are not known"):
             paused = self._recorder.pauses.of_steps(self._pause_notes, moments[1], done_s)
+        with suppress_and_log(_log, f"what {count} steps waited for is not known"):
+            others_s = self._recorder.waits_for_others(moments[1], done_s, paused[:, 0])
         mask = recorded(keys)
         observed, lost = self._observed(list(compress(keys, mask)), moments[:, mask].T)
         loop = np.empty((len(LOOP_FIELDS), count))
-        for place, column in enumerate(
-            (nan, np.arange(first, first + count), self._epoch, *moments, done_s, *paused.T)
-        ):
+        nth = np.arange(first, first + count)
+        columns = (nan, nth, self._epoch, *moments, done_s, *paused.T, others_s)
+        for place, column in enumerate(columns):
             loop[place] = column
         self._flushed += count
         del self.notes[:count]

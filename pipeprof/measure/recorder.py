@@ -18,6 +18,7 @@ import numpy as np
 from pipeprof.measure import pauses
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.loader_pass import FLUSH_EVERY, Pass
+from pipeprof.measure.other_loaders import OtherWaits, WaitingLoader, join_loaders
 from pipeprof.measure.rows import (
     COLUMNS,
     LOOP_FIELDS,
@@ -30,7 +31,7 @@ from pipeprof.measure.rows import (
     log_column,
     lookup,
 )
-from pipeprof.model import UNWATCHED, BatchLog, Epoch
+from pipeprof.model import UNWATCHED, BatchLog, Epoch, OtherLoader
 
 WINDOW = 8192
 """At least so many of the last rows are kept, and less than twice as many, which is 5 MB."""
@@ -39,8 +40,9 @@ _MOST_UNFILLED = 8
 """So many ended passes may wait to be filled in: each keeps what its workers wrote."""
 
 Fold = Callable[[Arrays], None]
-_INDEX, _EPOCH, _NTH, _DONE, _WORKER, _SAMPLES = (
-    COLUMNS.index(name) for name in ("index", "epoch", "nth", "done_s", "worker", "samples")
+_INDEX, _EPOCH, _NTH, _ASKED, _DELIVERED, _DONE, _WORKER, _SAMPLES = (
+    COLUMNS.index(name)
+    for name in ("index", "epoch", "nth", "asked_s", "delivered_s", "done_s", "worker", "samples")
 )
 _LOOP = slice(0, len(LOOP_FIELDS))
 _SOURCE = slice(len(LOOP_FIELDS), len(COLUMNS))
@@ -75,6 +77,9 @@ class Recorder:
         """When the last flushed step ended."""
         self._began_s = 0.0
         self._fold = fold
+        self._loaders: WeakSet[WaitingLoader] = WeakSet()
+        """All that the loop iterates, this one included."""
+        self._other_waits = OtherWaits()
         self._passes: WeakSet[Pass] = WeakSet()
         self._ended: deque[Pass] = deque()
         """Passes that ended and are not filled in yet, in the order of their ends."""
@@ -100,6 +105,7 @@ class Recorder:
         self.epoch_count += 1
         begun = Pass(self, self.epoch_count - 1)
         self._passes.add(begun)
+        self._loaders = join_loaders(self)
         pauses.announce(begun)
         pauses.listen(begun)
         return begun
@@ -108,6 +114,52 @@ class Recorder:
         """Forget the pass that began last."""
         self._passes.discard(dropped)
         self.epoch_count -= 1
+
+    def waits(self) -> Floats:
+        """Return when each of the last batches was asked for and delivered: [2, batches]."""
+        kept = self._table[[_ASKED, _DELIVERED], : self._rows]
+        pending = [note[:2] for each in list(self._passes) for note in list(each.notes)]
+        waits = np.concatenate([kept, np.array(pending).reshape(-1, 2).T], axis=1)
+        return waits[:, np.argsort(waits[0])]
+
+    def receiving_s(self) -> float:
+        """Return the mean seconds of a wait after the batch had come from its worker. This is work
+        of the training process, and remains however fast the loader is."""
+        columns = self._columns(0, self._rows)
+        came_s = np.fmax(columns["received_s"], columns["pinned_s"])
+        known = np.isfinite(came_s)
+        work_s = (columns["delivered_s"] - np.fmax(came_s, columns["asked_s"]))[known]
+        return max(0.0, float(work_s.mean())) if known.any() else 0.0
+
+    def made_every_s(self) -> float:
+        """Return the mean seconds in which its workers make a batch; NaN where that is unknown."""
+        columns = self._columns(0, self._rows)
+        made_s = columns["fetch_end_s"] - columns["fetch_start_s"]
+        known = np.isfinite(made_s)
+        workers = max(1, len(np.unique(columns["worker"][known])))
+        return float(made_s[known].mean()) / workers if known.any() else nan
+
+    def fill(self) -> None:
+        """Fill in the rows of all batches so far."""
+        self.fill_ended()
+        for running in list(self._passes):
+            running.flush()
+
+    def waits_for_others(self, delivered_s: Floats, done_s: Floats, paused_s: Floats) -> Floats:
+        """Return the seconds of each step in which the loop waited for other loaders. A pause, such
+        as a validation, is none of them."""
+        others = self._others()
+        if not others:
+            return np.full(len(done_s), nan)
+        return self._other_waits.add(others, delivered_s, done_s, ~(paused_s > 0))
+
+    def other_loaders(self) -> tuple[OtherLoader, ...]:
+        """Return the other loaders from which steps took batches, longest awaited first."""
+        return self._other_waits.loaders(self._others(), self._folded + self._rows)
+
+    def _others(self) -> list[WaitingLoader]:
+        """Return what this thread iterates besides, on the same clock."""
+        return [each for each in self._loaders if each is not self and each.now == self.now]
 
     def note_pause(self, note: pauses.PauseNote) -> None:
         """Note a pause of the loop at all passes that have not ended."""
@@ -175,9 +227,8 @@ class Recorder:
 
     def log(self) -> BatchLog:
         """Return the kept rows as columns; a column that is unknown throughout is empty."""
-        self.fill_ended()
-        for running in list(self._passes):
-            running.flush()
+        for each in (self, *self._others()):
+            each.fill()
         if not self._rows:
             return BatchLog()
         arrays = self._arrays(self._rows)
@@ -213,6 +264,8 @@ class Recorder:
     def _arrays(self, count: int) -> Arrays:
         """Return the oldest ``count`` rows as columns. They are valid until rows are added."""
         arrays = self._columns(0, count)
+        receiving_s = sum(each.receiving_s() for each in self._others())
+        arrays["others_received_s"] = np.minimum(arrays["others_s"], receiving_s)
         kept = self._table[:, : self._rows]
         arrays["epoch_batches"] = epoch_batches(kept[_EPOCH], kept[_NTH])[:count]
         arrays["rested"] = np.full(count, nan)  # it can be decided from all steps only

@@ -18,7 +18,7 @@ Arrays = Mapping[str, Floats]
 """Columns of a `BatchLog` by name; NaN is unknown."""
 
 LOOP_FIELDS = ("index", "nth", "epoch", "asked_s", "delivered_s", "done_s", "pause_s",
-               "pause_kind")  # fmt: skip
+               "pause_kind", "others_s")  # fmt: skip
 """Columns that the training loop's own calls give."""
 RECEIVE_FIELDS = ("received_s", "arrived_s", "pinned_s", "unpickled_cpu_s", "sampler_s")
 """Columns that main measures while it receives a batch."""

@@ -71,6 +71,7 @@ from pipeprof.model.recording import Epoch as Epoch
 from pipeprof.model.recording import Indexing as Indexing
 from pipeprof.model.recording import LimitedCache as LimitedCache
 from pipeprof.model.recording import MainProcess as MainProcess
+from pipeprof.model.recording import OtherLoader as OtherLoader
 from pipeprof.model.recording import Overhead as Overhead
 from pipeprof.model.recording import PickledStarts as PickledStarts
 from pipeprof.model.recording import Recording as Recording

@@ -106,6 +106,11 @@ class BatchLog:
     """The part of the time from delivered to done that was a pause, not a training step."""
     pause_kind: tuple[int | None, ...] = ()
     """Index into the recording's ``pause_kinds``; -1: recognised by its length only."""
+    others_s: tuple[float | None, ...] = ()
+    """The part of the time from delivered to done in which the loop waited for other loaders."""
+    others_received_s: tuple[float | None, ...] = ()
+    """The part of that in which it received their batches, which would remain if they were ready;
+    at most its mean."""
     rested: tuple[int | None, ...] = ()
     """1: the batch was ready, or being fetched, when a pause ended."""
     runqueue_s: tuple[float | None, ...] = ()
@@ -140,6 +145,15 @@ class BatchLog:
     decode_cpu_s: tuple[float | None, ...] = ()
     transform_cpu_s: tuple[float | None, ...] = ()
     collate_cpu_s: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class OtherLoader:
+    """Another loader from which the loop takes batches in its steps."""
+
+    name: str
+    made_every_s: float | None
+    """Mean seconds in which its workers make what a step takes from it."""
 
 
 @dataclass(frozen=True)
@@ -280,6 +294,8 @@ class Recording:
     unix_offset_s: float | None = None
     """Add this to a moment of the run to get seconds since 1970."""
     pause_kinds: tuple[PauseKind, ...] = ()
+    other_loaders: tuple[OtherLoader, ...] = ()
+    """Other loaders from which the loop takes batches in its steps, longest awaited first."""
     """Kinds of pauses that are known exactly."""
     indexing: Indexing | None = None
     rebuilt_from: LoaderConfig | None = None

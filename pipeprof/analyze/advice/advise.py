@@ -23,7 +23,7 @@ from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import PredictedEffect, Proposal
 from pipeprof.analyze.advice.roofline_estimate import cores_are_the_limit, enough_for_cores, rate
 from pipeprof.analyze.profile.stage_times import CPU
-from pipeprof.analyze.profile.stall_attribution import SAMPLER
+from pipeprof.analyze.profile.stall_attribution import OTHER_LOADERS, SAMPLER
 from pipeprof.analyze.thresholds import LEAST_GAIN, LEAST_SLOW_BATCHES, MANY_TENSORS, MOSTLY
 from pipeprof.model import Stage
 
@@ -41,6 +41,8 @@ def advise(facts: Facts) -> tuple[Proposal, ...]:
         return (*found, *always)[:_MOST_PROPOSALS]
     if not (facts.starved and facts.made_s > 0):
         return always
+    if facts.diagnosis.bottleneck == OTHER_LOADERS and not facts.more_workers:
+        return always  # the profiles of the others say what to change
     if facts.config.kind == "other":  # a generator: nothing is known of how others make a batch
         return (*_move_to_workers(facts), *always)[:_MOST_PROPOSALS]
     fixes = _fixes(facts)

@@ -8,7 +8,7 @@ why and which to follow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import hypot
 
 from pipeprof.analyze.advice.proposal import Figures
@@ -17,6 +17,7 @@ from pipeprof.analyze.profile.intervals import NORMAL_90
 from pipeprof.analyze.profile.stall_attribution import (
     DISPATCH,
     MAIN,
+    OTHER_LOADERS,
     PIN,
     PIPELINE,
     SAMPLER,
@@ -25,6 +26,7 @@ from pipeprof.analyze.profile.stall_attribution import (
     WORKER_CPU,
 )
 from pipeprof.analyze.profile.worker_activity import STAGES
+from pipeprof.analyze.thresholds import MINOR_SHARE
 from pipeprof.model import Diagnosis, Worth
 
 _LEAST_DIFFERENCE = 0.01
@@ -61,6 +63,7 @@ def disagreements(
     lowest: str | None,
     changes: str | None,
     workers: int,
+    others: Sequence[str] = (),
 ) -> tuple[Disagreement, ...]:
     """Return why other parts of a report do not name its cause; empty unless the run is starved.
 
@@ -70,11 +73,16 @@ def disagreements(
         lowest: The resource with the lowest ceiling, if any is known.
         changes: The setting that the first recommendation changes, if there is one.
         workers: Number of workers of the loader.
+        others: Names of other loaders for which the loop waits.
     """
     cause = _cause(diagnosis, blame)
     if cause is None:
         return ()
+    of_others = tuple(_by_other_loaders(blame, others))
+    if cause == OTHER_LOADERS:
+        return of_others
     return (
+        *of_others,
         *_by_unknown(blame), *_by_ceiling(cause, lowest, workers), *_by_advice(cause, changes)
     )  # fmt: skip
 
@@ -106,6 +114,12 @@ def _cause(diagnosis: Diagnosis, blame: Mapping[str, float]) -> str | None:
     """Return the first known cause of a starved run."""
     starved = diagnosis.verdict == "starved"
     return next((name for name in blame if name != UNKNOWN), None) if starved else None
+
+
+def _by_other_loaders(blame: Mapping[str, float], names: Sequence[str]) -> Iterator[Disagreement]:
+    share = blame.get(OTHER_LOADERS, 0.0) / sum(blame.values())
+    if share >= MINOR_SHARE:
+        yield "other-loaders", {"share": share, "others": ", ".join(names)}
 
 
 def _by_unknown(blame: Mapping[str, float]) -> Iterator[Disagreement]:

@@ -13,8 +13,9 @@ from pipeprof.analyze.advice.proposal import Proposal
 from pipeprof.analyze.predict.workload import Setting
 from pipeprof.analyze.profile.run_summary import Summary
 from pipeprof.analyze.profile.stage_times import CPU, NATIVE, RUN_QUEUE
-from pipeprof.analyze.profile.stall_attribution import MAIN, SAMPLER, WORKER_CPU
+from pipeprof.analyze.profile.stall_attribution import MAIN, OTHER_LOADERS, SAMPLER, WORKER_CPU
 from pipeprof.analyze.profile.worker_activity import STAGES
+from pipeprof.analyze.thresholds import MINOR_SHARE
 from pipeprof.model import (
     Diagnosis,
     Environment,
@@ -59,8 +60,25 @@ class Facts:
 
     @property
     def starved(self) -> bool:
-        """Whether loading is the limit; always true where there is no training step."""
-        return self.diagnosis.verdict == "starved" or not self.diagnosis.has_step
+        """Whether this loader is the limit, or one of them; always true where there is no training
+        step. The loop may wait for other loaders alone."""
+        sums, others_s = self.summary.sums, self.summary.sums["others_s"]
+        waits = sums["stall_s"] - others_s >= self.diagnosis.threshold * sums["wall_s"]
+        would_wait = others_s > 0 and self.made_s > max(1, self.workers) * self.step_s
+        limits = self.diagnosis.verdict == "starved" and (waits or would_wait)
+        return limits or not self.diagnosis.has_step
+
+    @property
+    def awaited_others(self) -> str | None:
+        """The names of other loaders for which the loop waits in its steps, or would if this one
+        were faster; ``None`` if for none, or hardly."""
+        waits = self.blamed(OTHER_LOADERS) >= MINOR_SHARE
+        names = [
+            each.name
+            for each in self.recording.other_loaders
+            if waits or (each.made_every_s or 0.0) > self.step_s
+        ]
+        return " and ".join(names) or None
 
     @property
     def workers(self) -> int:
@@ -125,7 +143,13 @@ class Facts:
         """Seconds that the accelerator takes for a batch: the training step, and that part of the
         loop's wait in which the accelerator was still busy."""
         sums = self.summary.sums
-        return self.host_step_s + self.per_batch(sums["wait_s"] - sums["stall_s"])
+        hidden_s = sums["wait_s"] + sums["others_s"] - sums["stall_s"]
+        return self.host_step_s + self.per_batch(hidden_s)
+
+    @property
+    def others_received_s(self) -> float:
+        """Seconds of a cycle in which the loop receives the batches of other loaders."""
+        return self.per_batch(self.summary.sums["others_received_s"])
 
     @property
     def host_step_s(self) -> float:

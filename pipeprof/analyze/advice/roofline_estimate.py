@@ -35,7 +35,7 @@ def rate(
     """Return the samples/s with ``workers``. Other arguments default to the values of the run.
     ``received_s`` is main's time to receive a batch."""
     if not workers:
-        host_s = facts.made_s + facts.picking_s + facts.host_step_s
+        host_s = facts.made_s + facts.picking_s + facts.host_step_s + facts.others_received_s
         return facts.samples / max(host_s, facts.step_s)
     cycle_s = max(least_cycle_s(facts, received_s), facts.work_s / workers)
     if facts.config.in_order if in_order is None else in_order:
@@ -49,7 +49,7 @@ def least_cycle_s(facts: Facts, received_s: float | None = None) -> float:
     """Return the shortest cycle of the loop that any number of workers allows, in seconds."""
     received_s = receiving_s(facts) if received_s is None else received_s
     pinning_s = facts.stage_s(Stage.PIN)
-    host_s = facts.host_step_s + facts.picking_s
+    host_s = facts.host_step_s + facts.others_received_s + facts.picking_s
     if facts.workers and not isnan(pinning_s):
         # a thread receives and pins while the step runs
         host_s = max(host_s, received_s + pinning_s)

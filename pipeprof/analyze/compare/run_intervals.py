@@ -17,6 +17,7 @@ from pipeprof.analyze.profile.batch_table import Columns, Floats, steady
 from pipeprof.analyze.profile.drift import Drift
 from pipeprof.analyze.profile.intervals import ratio_interval, standard_error, student_t
 from pipeprof.analyze.profile.stage_times import stage_seconds
+from pipeprof.analyze.profile.stall_attribution import OTHER_LOADERS
 from pipeprof.analyze.thresholds import LEAST_BATCHES_FOR_VERDICT
 from pipeprof.model import BatchLog, Profile, Stage, Throughput
 
@@ -45,7 +46,7 @@ class RunIntervals:
         self._stages = {str(name): seconds for name, seconds in stage_seconds(columns).items()}
         self._stages[str(Stage.STEP)] = columns.step_s + columns.hidden_s
         self._samples = columns.samples
-        self._stall_s, self._cycle_s = columns.stall_s, columns.cycle_s
+        self._stall_s, self._cycle_s = columns.starved_s, columns.cycle_s
 
     @property
     def drift(self) -> Drift | None:
@@ -98,7 +99,8 @@ class RunIntervals:
         wait = profile.stages.get(str(Stage.WAIT))
         if profile.device is None or wait is None:
             return 0.0
-        return max(0.0, wait.mean_s - profile.stall_s / max(profile.measured_batches, 1))
+        stall_s = profile.stall_s - profile.blame.get(OTHER_LOADERS, 0.0)
+        return max(0.0, wait.mean_s - stall_s / max(profile.measured_batches, 1))
 
     def _widen(self, value: float, interval: Interval, column: Floats) -> Interval:
         """Widen the interval of the whole run, if all of its batches were kept."""

@@ -111,14 +111,15 @@ class Measured:
         A loop that queues work ahead of its accelerator waits for batches while that is busy. For
         the simulation, which knows one clock, such a wait is part of the step. Main may receive a
         batch meanwhile, which the simulation adds to the step; so it is left out here. Without
-        workers the loop itself fetches while the accelerator is busy, and its own step counts.
+        workers the loop itself fetches while the accelerator is busy, and its own step counts. So
+        does receiving the batches of other loaders, which are taken to be ready.
         """
         columns, hidden_s = self.columns, self.columns.hidden_s
+        step_s: Floats = columns.step_s + columns.others_received_s
         if not setting.num_workers or not hidden_s.any():
-            return columns.step_s
+            return step_s
         receiving_s = np.nan_to_num(columns.arrived_s - columns.received_s)
-        step_s: Floats = columns.step_s + np.maximum(0.0, hidden_s - receiving_s)
-        return step_s
+        return step_s + np.maximum(0.0, hidden_s - receiving_s)
 
     @property
     def seconds(self) -> float:

@@ -75,6 +75,7 @@ class Columns:
     @property
     def stall_s(self) -> Floats:
         """The time that the accelerator waited for each batch, or the loop where that is unknown.
+        Waits for other loaders are not part of it.
 
         A loop that runs ahead of its accelerator may wait while the accelerator is busy. This is
         then idle only for the last part of the wait. Where an accelerator was observed around some
@@ -101,9 +102,26 @@ class Columns:
         return np.zeros(len(self)) if pause_s is None else np.fmax(pause_s, 0.0)
 
     @property
+    def others_s(self) -> Floats:
+        """The wait for other loaders between delivered and done; 0 where there are none."""
+        others_s = self._arrays.get("others_s")
+        return np.zeros(len(self)) if others_s is None else np.nan_to_num(others_s)
+
+    @property
+    def others_received_s(self) -> Floats:
+        """The part of `others_s` that would remain if the batches of other loaders lay ready."""
+        received_s = self._arrays.get("others_received_s")
+        return np.zeros(len(self)) if received_s is None else np.nan_to_num(received_s)
+
+    @property
+    def starved_s(self) -> Floats:
+        """The time that the accelerator waited for the batches of all loaders."""
+        return self.stall_s + self.others_s
+
+    @property
     def step_s(self) -> Floats:
-        """The training step on each batch, without the pause."""
-        return self.done_s - self.delivered_s - self.paused_s
+        """The training step on each batch, without the pause and the wait for other loaders."""
+        return self.done_s - self.delivered_s - self.paused_s - self.others_s
 
     @property
     def cycle_s(self) -> Floats:

@@ -66,7 +66,7 @@ class PauseFinder:
         if not len(columns):
             return columns
         pause_s, kind = columns.pause_s.copy(), columns.pause_kind.copy()
-        host_s = columns.done_s - columns.delivered_s
+        host_s = columns.done_s - columns.delivered_s - columns.others_s
         # a loop that runs ahead of its accelerator waits for it now and then, which is no pause
         on_device = np.isfinite(columns.device_busy_s)
         step_s = np.where(on_device, columns.device_busy_s, host_s)

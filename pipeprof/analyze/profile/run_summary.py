@@ -44,7 +44,8 @@ class Summary:
         self.measured = self.watched = 0
         """Measured batches, and those of them that were sampled with all their records."""
         self.sums: defaultdict[str, float] = defaultdict(float)
-        """Sums over measured batches: ``samples``, ``wall_s``, ``stall_s``, ``wait_s``.
+        """Sums over measured batches: ``samples``, ``wall_s``, ``wait_s``, ``others_s``,
+        ``others_received_s``, and ``stall_s``, the wait for this loader and others.
 
         Past warm-up: ``pause_s``. Of ``watched`` batches: ``watched_stall_s``, ``bytes``,
         ``requests``, ``h2d_bytes``, ``sampler_s``, ``device_batches``, ``device_wait_s``,
@@ -111,11 +112,12 @@ class Summary:
     def _add_clocked(self, columns: Columns) -> None:
         """Add what is known of every measured batch."""
         self.measured += len(columns)
-        self.series.add(columns.stall_s, columns.cycle_s, columns.samples)
+        self.series.add(columns.starved_s, columns.cycle_s, columns.samples)
         for stage, seconds in ((Stage.WAIT, columns.wait_s), (Stage.STEP, columns.step_s)):
             self.stages[str(stage)].add(seconds)
-        for name in ("samples", "stall_s", "wait_s"):
+        for name in ("samples", "wait_s", "others_s", "others_received_s"):
             self.sums[name] += float(np.nansum(getattr(columns, name)))
+        self.sums["stall_s"] += float(np.nansum(columns.starved_s))
         self.sums["wall_s"] += float(columns.cycle_s.sum())
 
     def _add_watched(self, columns: Columns, mask: Mask, main_core_wait: float | None) -> None:
@@ -131,7 +133,7 @@ class Summary:
         if not len(columns):
             return
         self.watched += len(columns)
-        self.sums["watched_stall_s"] += float(columns.stall_s.sum())
+        self.sums["watched_stall_s"] += float(columns.starved_s.sum())
         self.depth.add(depth)
         self.sums["empty"] += float((depth < 0.5).sum())
         self.made.add(columns.made_s)
@@ -229,7 +231,7 @@ class Summary:
         self.warmed_up += len(columns)
         self.rested += int((columns.rested == 1).sum())
         self.sums["pause_s"] += float(columns.paused_s.sum())
-        self.as_steps.add(columns.stall_s, columns.done_s - columns.asked_s)
+        self.as_steps.add(columns.starved_s, columns.done_s - columns.asked_s)
 
     def _add_slow(self, columns: Columns) -> None:
         slow = slow_batches(columns)

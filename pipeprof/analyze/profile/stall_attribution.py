@@ -47,6 +47,8 @@ from pipeprof.model import Stage
 
 UNKNOWN, SAMPLER, MAIN = "unknown", "sampler", "main"
 DISPATCH, START_UP, WORKER_CPU = "dispatch", "start-up", "worker-cpu"
+OTHER_LOADERS = "other-loaders"
+"""Other loaders, from which the loop takes batches in the same step."""
 PIPELINE = "pipeline"
 """A stage of a loader that works in threads, see `pipeline_stages`."""
 TRANSFER, PIN = str(Stage.TRANSFER), str(Stage.PIN)

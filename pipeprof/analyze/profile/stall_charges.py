@@ -7,6 +7,7 @@ from collections import defaultdict
 from pipeprof.analyze.profile.batch_table import Columns, Mask
 from pipeprof.analyze.profile.pipeline_stages import BusyStage
 from pipeprof.analyze.profile.stall_attribution import (
+    OTHER_LOADERS,
     PIPELINE,
     UNKNOWN,
     causes,
@@ -45,6 +46,9 @@ class StallCharges:
         ):  # fmt: skip
             for cause, seconds in charges.items():
                 sums[cause] += float(seconds[mask].sum())
+        if others_s := float(columns.others_s[mask].sum()):
+            self.blame[OTHER_LOADERS] += others_s
+            self.awaited_in[OTHER_LOADERS] += others_s
 
     def extrapolate(self, watched_s: float, stall_s: float, batches: float) -> float:
         """Scale the charges of sampled batches to all batches.
@@ -74,19 +78,20 @@ class StallCharges:
         """Charge the whole stall of a known cause to ``stage``, whose rate is limited. Saving time
         anywhere else would only let it wait longer."""
         self.limited = stage
-        unknown = self.blame.pop(UNKNOWN, 0.0)
+        kept = {name: self.blame.pop(name, 0.0) for name in (UNKNOWN, OTHER_LOADERS)}
         total = sum(self.blame.values())
         self.blame.clear()
-        self.blame.update({stage: total, UNKNOWN: unknown})
+        self.blame.update({stage: total, **kept})
         self.blocked_hand_over_s.clear()
 
     def charge_pipeline(self, bound: BusyStage) -> None:
         """Charge the whole stall to the loader's own pipeline, of which ``bound`` is the limit."""
         self.busiest = bound
-        total = sum(self.blame.values())
+        others_s = self.blame[OTHER_LOADERS]
+        total = sum(self.blame.values()) - others_s
         for charges in (self.blame, self.awaited_in):
             charges.clear()
-            charges[PIPELINE] = total
+            charges.update({PIPELINE: total, OTHER_LOADERS: others_s})
 
     def ranked_blame(self) -> dict[str, float]:
         """Return the seconds of stall by cause, largest first."""

@@ -19,12 +19,13 @@ def recommendation(code: str, setting: str, figures: Figures, run: object) -> Re
         setting=setting,
         current=fill(text.current, figures, run),
         proposed=fill(text.proposed, figures, run),
-        why=fill(text.why, figures, run),
+        why=fill(text.why + _WITH_OTHERS, figures, run),
         code=fill(text.code, figures, run) or None,
         settle=fill(text.settle, figures, run) or None,
     )
 
 
+_WITH_OTHERS: Final = "«. It helps only where {awaited_others} is as fast»"
 _UNTRIED: Final = "Estimated from this run alone, not tried"
 _CORE_LIMIT: Final = (
     "a batch takes {cpu_s:duration} of CPU time, and {cores_left:.1f} cores are left for it: at "

@@ -45,6 +45,8 @@ _FORMULAS: Final = {
 _EXPLANATIONS: Final = {
     "unknown-cause": "{share:percent} of the wait has no recorded cause; the causes named here are "
     "those of the rest. A longer run leaves less unknown.",
+    "other-loaders": "{share:percent} of the wait was for {others}, in the same steps. Gains that "
+    "are predicted here come only where that is cured, too.",
     "worth-the-same": "{cause} and {best} are worth the same, as far as one run shows.",
     "worth-more-on-cores": "{best} is worth more than {cause}, which caused more of the wait. "
     "Workers compete for cores, so less computing in any stage shortens the wait of all.",

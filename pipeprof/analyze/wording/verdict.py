@@ -10,15 +10,15 @@ from pipeprof.model import Diagnosis
 
 def headline(diagnosis: Diagnosis, figures: Figures) -> str:
     """Return the sentence. ``figures`` are those of `profile.verdict.headline_figures`, and what
-    else is known of the loop: whether rank 0 reads its batches, whether a thread takes them ahead
-    of it, and why it is not observed how they are made."""
+    else is known of the loop. Does rank 0 read its batches? Does a thread take them ahead of it?
+    Why is it not observed how they are made? Which other loaders does it wait for?"""
     cause = str(figures["cause"])
     code: str = diagnosis.unjudged or (diagnosis.verdict if diagnosis.has_step else "no-step")
     if code == "no-step" and figures["taken_ahead"]:
         code = "never-waits"
     unseen = cause == "unknown" and figures["unseen"]
     reason = fill(_REASONS["unseen" if unseen else str(figures["reason"])], figures)
-    words = {**figures, "why": reason, "wait": _WAITS.get(cause, cause)}
+    words = {**figures, "why": reason, "wait": fill(_WAITS.get(cause, cause), figures)}
     if not figures["measured"]:
         empty = "elsewhere" if figures["reads_elsewhere"] else "empty"
         code = "unmeasured" if figures["total"] else empty
@@ -53,6 +53,7 @@ _WAITS: Final = {
     "worker-cpu": "for a core (worker-cpu)",
     "dispatch": "for a worker to be given the batch (dispatch)",
     "pipeline": "for the loader's pipeline",
+    "other-loaders": "for other loaders ({others})",
     "start-up": "for workers to start (start-up)",
 }
 _REASONS: Final = {

@@ -45,6 +45,7 @@ PARTS: Final = {
     "never rests",
     "dispatch": "a worker was idle because too few batches were requested in advance",
     "start-up": "workers were being started",
+    "other-loaders": "the same step took batches from other loaders, and waited for these",
     "unknown": "the cause is not known because a record is missing",
     "starved": "share of the time after warm-up in which the accelerator was idle because no batch "
     "was ready",
