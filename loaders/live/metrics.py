@@ -122,7 +122,8 @@ class LiveFigures:
     def _charges(self, columns: Columns) -> dict[str, float]:
         """Return the seconds of the wait by their cause."""
         charged, _ = causes(columns, self.main_core_wait)
-        charged[OTHER_LOADERS] = columns.others_s
+        if (others_s := columns.others_stall_s).any():
+            charged[OTHER_LOADERS] = others_s
         return {name: float(seconds.sum()) for name, seconds in charged.items()}
 
     def _main_cause(self, columns: Columns) -> str | None:

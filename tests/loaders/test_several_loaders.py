@@ -42,7 +42,7 @@ def test_the_accelerator_waits_for_both_and_both_must_be_cured():
         if profile.recommendations:  # one may have to wait for the other alone on a busy machine
             advice = profile.recommendations[0]
             assert advice.setting == "num_workers"
-            assert f"It helps only where {other} is as fast" in advice.why
+            assert f"It helps only as far as {other} can keep up" in advice.why
             advised.append(advice)
     cured, _ = trained(min(max(int(each.proposed) for each in advised), 4))
     for advice in advised:

@@ -62,7 +62,7 @@ class Facts:
     def starved(self) -> bool:
         """Whether this loader is the limit, or one of them; always true where there is no training
         step. The loop may wait for other loaders alone."""
-        sums, others_s = self.summary.sums, self.summary.sums["others_s"]
+        sums, others_s = self.summary.sums, self.summary.sums["others_stall_s"]
         waits = sums["stall_s"] - others_s >= self.diagnosis.threshold * sums["wall_s"]
         would_wait = others_s > 0 and self.made_s > max(1, self.workers) * self.step_s
         limits = self.diagnosis.verdict == "starved" and (waits or would_wait)

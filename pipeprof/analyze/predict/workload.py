@@ -115,7 +115,9 @@ class Measured:
         does receiving the batches of other loaders, which are taken to be ready.
         """
         columns, hidden_s = self.columns, self.columns.hidden_s
-        step_s: Floats = columns.step_s + columns.others_received_s
+        hidden_of_others_s = columns.others_s - columns.others_stall_s
+        kept_s = np.maximum(columns.others_received_s, hidden_of_others_s)
+        step_s: Floats = columns.step_s + kept_s
         if not setting.num_workers or not hidden_s.any():
             return step_s
         receiving_s = np.nan_to_num(columns.arrived_s - columns.received_s)

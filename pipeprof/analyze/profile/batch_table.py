@@ -16,6 +16,11 @@ Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
 
+_TELLING = 0.1
+"""Waits for this loader, relative to those for others, which tell how much of these the accelerator
+was busy. Shorter ones may end before it has caught up."""
+
+
 class Columns:
     """The columns of a `BatchLog` by name, as float64 arrays.
 
@@ -114,9 +119,19 @@ class Columns:
         return np.zeros(len(self)) if received_s is None else np.nan_to_num(received_s)
 
     @property
+    def others_stall_s(self) -> Floats:
+        """The part of `others_s` in which the accelerator waited. Where one was observed, it is
+        taken to wait for the same share of these waits as of those for this loader, if the loop
+        waits for that at all."""
+        wait_s, others_s = float(self.wait_s.sum()), self.others_s
+        if not wait_s > _TELLING * float(others_s.sum()):
+            return others_s
+        return others_s * (float(self.stall_s.sum()) / wait_s)
+
+    @property
     def starved_s(self) -> Floats:
         """The time that the accelerator waited for the batches of all loaders."""
-        return self.stall_s + self.others_s
+        return self.stall_s + self.others_stall_s
 
     @property
     def step_s(self) -> Floats:

@@ -26,6 +26,7 @@ from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
 
 GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
 COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
+_CLOCKED = ("samples", "wait_s", "others_s", "others_stall_s", "others_received_s")
 _COUNTED = ("bytes", "requests", "h2d_bytes", "sampler_s")
 
 
@@ -44,8 +45,8 @@ class Summary:
         self.measured = self.watched = 0
         """Measured batches, and those of them that were sampled with all their records."""
         self.sums: defaultdict[str, float] = defaultdict(float)
-        """Sums over measured batches: ``samples``, ``wall_s``, ``wait_s``, ``others_s``,
-        ``others_received_s``, and ``stall_s``, the wait for this loader and others.
+        """Sums over measured batches: ``wall_s``, ``stall_s`` of this loader and others, and
+        `_CLOCKED`.
 
         Past warm-up: ``pause_s``. Of ``watched`` batches: ``watched_stall_s``, ``bytes``,
         ``requests``, ``h2d_bytes``, ``sampler_s``, ``device_batches``, ``device_wait_s``,
@@ -115,7 +116,7 @@ class Summary:
         self.series.add(columns.starved_s, columns.cycle_s, columns.samples)
         for stage, seconds in ((Stage.WAIT, columns.wait_s), (Stage.STEP, columns.step_s)):
             self.stages[str(stage)].add(seconds)
-        for name in ("samples", "wait_s", "others_s", "others_received_s"):
+        for name in _CLOCKED:
             self.sums[name] += float(np.nansum(getattr(columns, name)))
         self.sums["stall_s"] += float(np.nansum(columns.starved_s))
         self.sums["wall_s"] += float(columns.cycle_s.sum())

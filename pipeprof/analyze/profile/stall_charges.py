@@ -46,7 +46,7 @@ class StallCharges:
         ):  # fmt: skip
             for cause, seconds in charges.items():
                 sums[cause] += float(seconds[mask].sum())
-        if others_s := float(columns.others_s[mask].sum()):
+        if others_s := float(columns.take(mask).others_stall_s.sum()):
             self.blame[OTHER_LOADERS] += others_s
             self.awaited_in[OTHER_LOADERS] += others_s
 

@@ -19,13 +19,15 @@ def recommendation(code: str, setting: str, figures: Figures, run: object) -> Re
         setting=setting,
         current=fill(text.current, figures, run),
         proposed=fill(text.proposed, figures, run),
-        why=fill(text.why + _WITH_OTHERS, figures, run),
+        why=fill(text.why + ("" if code in _ALONE else _WITH_OTHERS), figures, run),
         code=fill(text.code, figures, run) or None,
         settle=fill(text.settle, figures, run) or None,
     )
 
 
-_WITH_OTHERS: Final = "«. It helps only where {awaited_others} is as fast»"
+_WITH_OTHERS: Final = "«. It helps only as far as {awaited_others} can keep up»"
+_ALONE: Final = ("keep-iterator", "keep-workers", "pinned-copies")
+"""Proposals that help whatever other loaders do."""
 _UNTRIED: Final = "Estimated from this run alone, not tried"
 _CORE_LIMIT: Final = (
     "a batch takes {cpu_s:duration} of CPU time, and {cores_left:.1f} cores are left for it: at "
