@@ -27,7 +27,7 @@ FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready .integrat
 KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-job bench-scale bench-probe bench-soak bench-frameworks bench-readers bench-formats bench-local bench-s3 bench-prediction bench-blame bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-job bench-scale bench-probe bench-soak bench-frameworks bench-readers bench-formats bench-local bench-s3 bench-prediction bench-blame bench-loaders bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -136,6 +136,9 @@ bench-prediction: $(READY) ## how wrong predictions of other settings are, on ni
 
 bench-blame: $(READY) ## whether what is blamed is worth what is promised, on loaders drawn at random
 	$(KEEP) blame $(BIN)/python -m benchmarks.blame
+
+bench-loaders: $(READY) ## what profiles say of loops that take batches from several loaders
+	$(KEEP) several-loaders $(BIN)/python -m benchmarks.several_loaders --loops 20 --seconds 3
 
 bench-one-profile: $(READY) ## how wrong the advice of a single profile is
 	$(KEEP) prediction-from-one $(BIN)/python -m benchmarks.prediction_from_one
