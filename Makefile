@@ -138,7 +138,7 @@ bench-blame: $(READY) ## whether what is blamed is worth what is promised, on lo
 	$(KEEP) blame $(BIN)/python -m benchmarks.blame
 
 bench-loaders: $(READY) ## what profiles say of loops that take batches from several loaders
-	$(KEEP) several-loaders $(BIN)/python -m benchmarks.several_loaders --loops 20 --seconds 3
+	$(KEEP) several-loaders $(BIN)/python -m benchmarks.several_loaders --loops 24 --seconds 3
 
 bench-one-profile: $(READY) ## how wrong the advice of a single profile is
 	$(KEEP) prediction-from-one $(BIN)/python -m benchmarks.prediction_from_one

@@ -31,7 +31,7 @@ from pipeprof.model import Profile, Recommendation
 from pipeprof.sweep.trial import any_workers
 from pipeprof.units import percent
 
-_STEPS_S = (0.002, 0.03)
+_STEPS_S = (0.002, 0.02)
 _WARMUP = 0.25
 """Share of a run that is not measured by the loop's clock."""
 
@@ -58,12 +58,16 @@ class Judged:
 
 
 def drawn(chance: random.Random) -> tuple[tuple[LoaderSpec, ...], float]:
-    """Draw two or three loaders, and the seconds of a step."""
+    """Draw two or three loaders, and the seconds of a step. Half of the loops have loaders that
+    wait and do not compute, so that more workers help however few cores there are."""
     specs: list[LoaderSpec] = []
-    while len(specs) < chance.choice((2, 2, 3)):
+    count, wait = chance.choice((2, 2, 3)), chance.random() < 0.5
+    while len(specs) < count:
         spec = draw(chance.randrange(10**9))
-        if not spec.pins and spec.start_method == "fork":
-            specs.append(spec)
+        computes = any(cost.kind not in ("sleep", "request") for cost in spec.costs)
+        if spec.pins or spec.start_method != "fork" or (wait and computes):
+            continue
+        specs.append(replace(spec, num_workers=min(2, spec.num_workers)) if wait else spec)
     return tuple(specs), chance.uniform(*_STEPS_S)
 
 
