@@ -6,15 +6,18 @@ their batches, so that workers, queue and pinning are torch's own.
 
 from __future__ import annotations
 
-from types import ModuleType
+import sys
+from types import FrameType, ModuleType
 from typing import Any
 
 from pipeprof.loaders.instrument.attributes import safe_getattr
-from pipeprof.loaders.instrument.monkeypatch import MakeMethod
+from pipeprof.loaders.instrument.monkeypatch import MakeMethod, Method
 from pipeprof.model import LoaderConfig
 
 MODULE = "fastai.data.load"
 STAND_IN = "_FakeLoader"
+_ONE_BATCH_FRAMES = 4
+"""Calls from ``one_batch`` to an iterator, at most."""
 _FIXED = ("prefetch_factor", "persistent_workers", "in_order", "multiprocessing_context")
 """Options of torch that fastai's loaders do not take, or that have no effect there."""
 
@@ -29,10 +32,26 @@ def wrap_iterators(module: ModuleType, wrapper: MakeMethod, key: str) -> None:
     ``wrapper(class)``, once for each ``key``."""
     present: Any = module
     if key not in getattr(present._loaders[0], "_pipeprofs_keys", ()):
-        wrapped: tuple[Any, ...] = tuple(wrapper(each) for each in present._loaders)
+        wrapped: tuple[Any, ...] = tuple(_but_one_batch(wrapper, each) for each in present._loaders)
         for each, before in zip(wrapped, present._loaders, strict=True):
             each._pipeprofs_keys = (*getattr(before, "_pipeprofs_keys", ()), key)
         present._loaders = wrapped
+
+
+def _but_one_batch(wrapper: MakeMethod, original: Method) -> Method:
+    """Return ``wrapper(original)``, and the original for ``one_batch``, with which fastai looks at
+    a batch, as to show it, without workers."""
+    wrapped = wrapper(original)
+
+    def start(stand_in: Any) -> Any:
+        frame: FrameType | None = sys._getframe(1)
+        for _ in range(_ONE_BATCH_FRAMES):
+            if frame is not None and frame.f_code.co_name == "one_batch":
+                return original(stand_in)
+            frame = frame.f_back if frame is not None else None
+        return wrapped(stand_in)
+
+    return start
 
 
 def config_of(stand_in: Any, start_method: str | None) -> LoaderConfig:

@@ -97,3 +97,24 @@ def test_shards_of_hugging_face_that_cannot_be_divided() -> None:
         (3, 2): {"every-rank-reads-all"},
         (2, 1): set(),
     }
+
+
+ONE_BATCH = """
+import pipeprof
+import torch
+from fastai.data.load import DataLoader
+
+loader = pipeprof.wrap(DataLoader(torch.arange(80), bs=4, num_workers=2))
+for _ in range(2):
+    list(loader)
+    loader.one_batch()
+profile = loader.profile()
+print(profile.config.num_workers, *(epoch.batches for epoch in profile.epochs))
+"""
+
+
+def test_a_batch_that_fastai_only_shows_is_no_epoch() -> None:
+    command = [str(folder_of("main") / "python"), "-W", "ignore", "-c", ONE_BATCH]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["2", "20", "20"]
