@@ -18,7 +18,7 @@ MODULE = "fastai.data.load"
 STAND_IN = "_FakeLoader"
 _ONE_BATCH_FRAMES = 4
 """Calls from ``one_batch`` to an iterator, at most."""
-_FIXED = ("prefetch_factor", "persistent_workers", "in_order", "multiprocessing_context")
+_FIXED = ("prefetch_factor", "persistent_workers", "in_order")
 """Options of torch that fastai's loaders do not take, or that have no effect there."""
 
 
