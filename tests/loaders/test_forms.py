@@ -273,7 +273,8 @@ def test_what_a_generator_does_is_fetching(kind, monkeypatch):
     profile = loader.profile()
     assert profile.stages["fetch"].p50_s == pytest.approx(0.005)
     assert profile.stages["step"].p50_s == pytest.approx(0.001)
-    assert set(profile.blame) == {"fetch"}
+    assert "fetch" in profile.blame
+    assert set(profile.blame) <= {"fetch", "worker-cpu"}  # the latter, where it has no core
     assert (profile.config.kind, profile.lost_records) == ("other", 0)
 
 
