@@ -116,28 +116,16 @@ def _more_workers(profile: Profile) -> Recommendation | None:
 
 
 def _promise(run: Looped) -> tuple[float, float, float] | None:
-    """Return the lowest promise in steps/s; ``None`` unless each is a number, and every loader on
-    which one depends is changed, too."""
+    """Return the lowest promise in steps/s; ``None`` unless each loader has one with a number."""
     found = []
     for profile in run.profiles:
         advice = _more_workers(profile)
-        if advice is None:
-            if any(f"{profile.name} " in _why(each) for each in run.profiles):
-                return None
-        elif advice.predicted_samples_per_s is None or advice.interval is None:
+        if advice is None or advice.predicted_samples_per_s is None or advice.interval is None:
             return None
-        else:
-            samples = profile.throughput.samples_per_s / profile.throughput.batches_per_s
-            found.append(
-                tuple(each / samples for each in (advice.predicted_samples_per_s, *advice.interval))
-            )
-    rate, low, high = min(found)
-    return rate, low, high
-
-
-def _why(profile: Profile) -> str:
-    advice = _more_workers(profile)
-    return advice.why.rpartition("as far as ")[2] if advice else ""
+        samples = profile.throughput.samples_per_s / profile.throughput.batches_per_s
+        rate, (low, high) = advice.predicted_samples_per_s, advice.interval
+        found.append((rate / samples, low / samples, high / samples))
+    return min(found)
 
 
 def report(loops: Sequence[Judged]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from pipeprof.loaders.instrument import fastai
 from pipeprof.loaders.instrument.monkeypatch import MakeMethod, observe_creation, wrap_method
 from pipeprof.log import log_caught
 from pipeprof.measure.import_hook import when_imported
@@ -17,7 +18,6 @@ _log = logging.getLogger(__name__)
 _CLASSES = {"torchdata.nodes": "Loader", "grain": "DataLoader", "spdl.pipeline": "Pipeline"}
 """Library → the class that a script iterates. A pipeline of Grain has many ``IterDataset`` objects,
 of which a script iterates the last alone: that must be wrapped."""
-_FASTAI = "fastai.data.load"
 
 
 def hook_other_loaders(
@@ -32,9 +32,7 @@ def hook_other_loaders(
 
     def hook(module: ModuleType) -> None:
         try:
-            if module.__name__ == _FASTAI:
-                from pipeprof.loaders.instrument import fastai
-
+            if module.__name__ == fastai.MODULE:
                 fastai.wrap_iterators(module, wrap_iter, key="run")
                 stand_in = getattr(module, fastai.STAND_IN)
                 observe_creation(stand_in, created, key="run")
@@ -49,5 +47,5 @@ def hook_other_loaders(
             log_caught(_log, error, problem)
             problems.append(f"{problem} ({type(error).__name__})")
 
-    for library in (*_CLASSES, _FASTAI):
+    for library in (*_CLASSES, fastai.MODULE):
         when_imported(library, hook)

@@ -1,8 +1,8 @@
 """Profile every loader that a script iterates, without an edit of the script.
 
 When the script imports torch, three methods of `DataLoader` are wrapped. ``__new__`` notes where a
-loader is created, ``__init__`` replaces arguments of the script, and ``__iter__`` measures. Of
-other loaders, what makes their iterators is. An error of pipeprof's own is
+loader is created, ``__init__`` replaces arguments of the script, and ``__iter__`` measures. Of the
+loaders in `other_loaders`, what makes their iterators is wrapped. An error of pipeprof's own is
 reported, and the script continues as without pipeprof.
 """
 
@@ -275,7 +275,7 @@ class Session:
         from pipeprof.loaders.instrument.rebuilds import profiler_of
         from pipeprof.loaders.pipelines.observer import is_timed
 
-        if inside.is_being_measured(loader) or is_timed(loader) or inside.is_within_generator():
+        if inside.is_being_measured(loader) or is_timed(loader) or inside.is_awaited_by_generator():
             return True
         return profiler_of(loader) is not None or inside.holds_another(loader)
 

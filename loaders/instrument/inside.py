@@ -163,8 +163,8 @@ def _profiler_of_generator(loader: Any) -> Any:
     return profiler_of(loader)
 
 
-def is_within_generator() -> bool:
-    """Return whether a loader that this thread iterates now is measured with a generator."""
+def is_awaited_by_generator() -> bool:
+    """Return whether the next DataLoader that this thread iterates is measured for a generator."""
     return _this_thread.generator is not None
 
 
