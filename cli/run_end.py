@@ -43,7 +43,8 @@ _MOST_SHOWN = 5
 """Most reports that are printed of loaders in processes that the script started."""
 _NO_LOADER = (
     "{script} iterated no DataLoader, and no process that it started did{made}, so nothing was "
-    "measured. Wrap another kind of loader, or a generator of batches, with pipeprof.wrap(loader). "
+    "measured. Wrap another kind of loader, or the function that returns a batch, with "
+    "pipeprof.wrap(…). "
     "Processes on other hosts are measured by themselves: srun … pipeprof run train.py."
 )
 _NOT_ENDED = (

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 from pipeprof.loaders.instrument import guarded_start, inside
 from pipeprof.loaders.instrument.attributes import safe_getattr
 from pipeprof.loaders.instrument.frames import read_our_sources
+from pipeprof.loaders.instrument.function_calls import FunctionCalls
 from pipeprof.loaders.instrument.inline_observer import (
     GeneratorObserver,
     HostObserver,
@@ -85,7 +86,8 @@ class ObservedStart:
         opened = self.pipeline.begin(loader)
         iterator = start()
         opened.look_at(iterator)
-        if inspect.isgenerator(iterator) and not opened.may_find_more():
+        makes_here = inspect.isgenerator(iterator) or isinstance(iterator, FunctionCalls)
+        if makes_here and not opened.may_find_more():
             opened.close()
             made_here = GeneratorObserver(iterator, self._whole, self._clock)
             self.requests.add(made_here.requests)

@@ -59,8 +59,8 @@ _log = logging.getLogger(__name__)
 _KEPT_DEVICE_MONITORS = 8
 """Number of recent passes whose accelerator results may still arrive."""
 _WITHIN_GENERATOR = (
-    "The generator iterates a DataLoader, which is measured in its place. What the generator does "
-    "with a batch is part of the training step."
+    "What was wrapped iterates a DataLoader, which is measured in its place. What it does with a "
+    "batch itself is part of the training step."
 )
 _NOT_MEASURED = Overhead(None, None, "not measured")
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from torch.utils.data import DataLoader
 
 from pipeprof.errors import UsageError
+from pipeprof.loaders.instrument.function_calls import (
+    FunctionCalls,
+    ProfiledFunction,
+    function_name,
+    is_function,
+    profile_calls,
+)
 from pipeprof.loaders.instrument.inside import (
     being_measured,
     hook_class,
@@ -30,22 +37,49 @@ if TYPE_CHECKING:  # what draws or exports is imported only where it is asked fo
 _log = logging.getLogger(__name__)
 
 
+@overload
 def wrap(
-    loader: Any,
-    name: str = "loader",
+    loader: Callable[..., Any],
+    name: str = "",
     accelerator: str = "",
     whole: bool = False,
     live: bool = False,
     export: str | None = None,
     export_every: float = 15.0,
-) -> ProfiledLoader:
+) -> ProfiledFunction: ...
+
+
+@overload
+def wrap(
+    loader: Any,
+    name: str = "",
+    accelerator: str = "",
+    whole: bool = False,
+    live: bool = False,
+    export: str | None = None,
+    export_every: float = 15.0,
+) -> ProfiledLoader: ...
+
+
+def wrap(
+    loader: Any,
+    name: str = "",
+    accelerator: str = "",
+    whole: bool = False,
+    live: bool = False,
+    export: str | None = None,
+    export_every: float = 15.0,
+) -> ProfiledLoader | ProfiledFunction:
     """Profile a loader while it is iterated, without changing what it yields.
 
     Args:
         loader: A torch ``DataLoader``, or any iterable of batches. Of a generator, the DataLoader
             that it iterates is measured, or else what it does in the training loop's thread; of
-            other iterables only the stages ``wait`` and ``step``.
-        name: Shown in reports, to tell several loaders apart.
+            other iterables only the stages ``wait`` and ``step``. A function that returns a batch
+            at each call is measured like a generator. Where gradients are on in some calls, the
+            profile is of these.
+        name: Shown in reports, to tell several loaders apart; by default that of a function, or
+            ``loader``.
         accelerator: What consumes the batches, in words; reports show it. By default the name of
             the CUDA device in use, if any.
         whole: Record every batch. By default fast loaders are sampled, so that the profiler's
@@ -61,7 +95,7 @@ def wrap(
         tuned already is returned as it is.
 
     Raises:
-        UsageError: ``loader`` cannot be iterated, or ``export`` names nothing known.
+        UsageError: ``loader`` cannot be iterated or called, or ``export`` names nothing known.
         OutputError: The file or the port of ``export`` cannot be used.
 
     Examples:
@@ -69,17 +103,37 @@ def wrap(
         >>> for batch in loader:
         ...     train_step(batch)
         >>> print(loader.profile())
+
+        >>> @pipeprof.wrap
+        ... def get_batch(): ...
     """
-    if issubclass(type(loader), ProfiledLoader):
-        profiled: ProfiledLoader = loader
+    if issubclass(type(loader), (ProfiledLoader, ProfiledFunction)):
+        profiled: ProfiledLoader | ProfiledFunction = loader
         return profiled
-    if not hasattr(type(loader), "__iter__"):
+
+    def measured(batches: Any, name: str, shows: bool) -> ProfiledLoader:
+        profiler = LoaderProfiler(name, accelerator, whole)
+        if shows:
+            profiler.live = live_loader(name, live, export, export_every)
+        return stand_in(batches, profiler)
+
+    if hasattr(type(loader), "__iter__"):
+        return measured(loader, name or "loader", shows=True)
+    if not is_function(loader):
         raise UsageError(
-            f"wrap() takes a DataLoader or another iterable of batches, not {type(loader).__name__}"
+            "wrap() takes a DataLoader, another iterable of batches, or a function that returns a "
+            f"batch, not {_kind_of(loader)}"
         )
-    profiler = LoaderProfiler(name, accelerator, whole)
-    profiler.live = live_loader(name, live, export, export_every)
-    return stand_in(loader, profiler)
+
+    def measured_calls(calls: FunctionCalls, evaluates: bool) -> ProfiledLoader:
+        label = name or function_name(loader)
+        return measured(calls, f"{label} without gradients" if evaluates else label, not evaluates)
+
+    return profile_calls(loader, measured_calls)
+
+
+def _kind_of(value: Any) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 def live_loader(

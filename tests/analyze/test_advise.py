@@ -183,7 +183,7 @@ def test_what_a_generator_computes_belongs_into_workers_and_what_blocks_it_is_no
     run = inline_run(read_s=0)
     generator = replace(run, config=replace(run.config, kind="other"))
     (advice,) = advised(seen(generator, runqueue_s=0.0)).values()
-    assert (advice.current, advice.proposed) == ("0, in a generator", "2, in a DataLoader")
+    assert (advice.current, advice.proposed) == ("0, in the training loop", "2, in a DataLoader")
     assert "IterableDataset" in advice.code
     blocked = seen(generator, cpu_s=0.001, runqueue_s=0.0)
     assert advised(blocked) == {}

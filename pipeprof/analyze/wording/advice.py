@@ -82,12 +82,12 @@ TEXTS: Final = {
         "«{settle}: pipeprof run --set num_workers={wanted} train.py»",
     ),
     "in-data-loader": ProposalText(
-        "0, in a generator",
+        "0, in the training loop",
         "{wanted}, in a DataLoader",
-        "the generator computes in the training loop's thread; " + _MORE_WORKERS,
+        "batches are computed in the training loop's thread; " + _MORE_WORKERS,
         "class Batches(torch.utils.data.IterableDataset):\n"
         "    def __iter__(self):\n"
-        "        ...  # yield what the generator does; each worker its share of it\n\n"
+        "        ...  # yield the batches; each worker its share of them\n\n"
         "DataLoader(Batches(), batch_size=None, num_workers={wanted}, persistent_workers=True)",
     ),
     "no-workers": ProposalText(
