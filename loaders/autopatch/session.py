@@ -275,7 +275,7 @@ class Session:
         from pipeprof.loaders.instrument.rebuilds import profiler_of
         from pipeprof.loaders.pipelines.observer import is_timed
 
-        if inside.is_being_measured(loader) or is_timed(loader) or inside.is_awaited_by_generator():
+        if inside.is_being_measured(loader) or is_timed(loader) or inside.is_awaited_by_outer():
             return True
         return profiler_of(loader) is not None or inside.holds_another(loader)
 

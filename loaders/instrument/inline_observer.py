@@ -10,7 +10,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from inspect import isgenerator
 from itertools import chain
 from math import nan
 from typing import Any, Protocol
@@ -59,7 +58,7 @@ class Observer(Protocol):
     key_takes_batch: bool
 
     batches: Iterator[Any] | None
-    """The batches of a generator which may iterate a DataLoader; ``None`` for other loaders."""
+    """The batches of a loader which may iterate a DataLoader; ``None`` for other loaders."""
 
     def source(self) -> Source:
         """Return what fills in the rows of the pass that begins now."""
@@ -103,8 +102,7 @@ class StagesObserver(HostObserver):
 
     def __init__(self, batch_size: Any, iterator: Any, opened: OpenPass) -> None:
         super().__init__(batch_size)
-        if isgenerator(iterator) and not opened.is_attached:
-            self.batches = iterator
+        self.batches = None if opened.is_attached else iterator
         self._iterator, self._opened = iterator, opened
 
     def key(self, batch: Any) -> Any:

@@ -36,8 +36,8 @@ _HOLDERS = ("base_dataloader", "_dataloader")
 class _ThisThread(threading.local):
     loader: Any = None
     """The loader whose ``__iter__`` runs and is measured already."""
-    generator: first_batch_of_generator | None = None
-    """What waits for the first batch of a generator, while no DataLoader was found in it."""
+    outer: iterating_outer | None = None
+    """What iterates a loader that may iterate a DataLoader, while none was found."""
 
 
 _this_thread = _ThisThread()
@@ -96,7 +96,7 @@ def hook_class(cls: type) -> None:
 
 
 def watch_loaders() -> None:
-    """Have `first_batch_of_generator` notice DataLoaders of all classes."""
+    """Have `iterating_outer` notice DataLoaders of all classes."""
     classes: list[type] = [DataLoader]
     while classes:
         cls = classes.pop()
@@ -123,7 +123,7 @@ def _measured_iter(original: Method) -> Method:
     def hooked_iter(loader: Any) -> Any:
         if is_being_measured(loader) or holds_another(loader):
             return original(loader)
-        profiler = _profiler_of_generator(loader) or profiler_of(loader)
+        profiler = _profiler_of_outer(loader) or profiler_of(loader)
         if profiler is None:
             return original(loader)
         with being_measured(loader):
@@ -150,27 +150,28 @@ def is_being_measured(loader: Any) -> bool:
     return _this_thread.loader is loader
 
 
-def _profiler_of_generator(loader: Any) -> Any:
-    """Return the profiler of the generator that begins to iterate ``loader``, which it measures
+def _profiler_of_outer(loader: Any) -> Any:
+    """Return the profiler of the outer loader that begins to iterate ``loader``, which it measures
     from now on; ``None`` if there is none, or ``loader`` has another one."""
-    waiting, profiler = _this_thread.generator, profiler_of(loader)
+    waiting, profiler = _this_thread.outer, profiler_of(loader)
     if waiting is None or profiler not in (None, waiting.profiler):
         return None
-    with suppress_and_log(_log, "a DataLoader in a generator is not measured from inside"):
-        _this_thread.generator = None
+    with suppress_and_log(_log, "a DataLoader in another loader is not measured from inside"):
+        _this_thread.outer = None
         waiting.step_aside()
         set_profiler(loader, waiting.profiler)
     return profiler_of(loader)
 
 
-def is_awaited_by_generator() -> bool:
-    """Return whether the next DataLoader that this thread iterates is measured for a generator."""
-    return _this_thread.generator is not None
+def is_awaited_by_outer() -> bool:
+    """Return whether the next DataLoader that this thread iterates is measured for another loader,
+    which iterates it."""
+    return _this_thread.outer is not None
 
 
-class first_batch_of_generator:  # noqa: N801  (used as a function)
-    """Within the body, in which a generator makes its first batch, the first DataLoader that it
-    iterates is measured by ``profiler``. Before that ``step_aside`` is called."""
+class iterating_outer:  # noqa: N801  (used as a function)
+    """Within the body, in which a loader begins or makes its first batch, the first DataLoader that
+    it iterates is measured by ``profiler``. Before that ``step_aside`` is called."""
 
     __slots__ = ("_outer", "profiler", "step_aside")
 
@@ -178,10 +179,10 @@ class first_batch_of_generator:  # noqa: N801  (used as a function)
         self.profiler, self.step_aside = profiler, step_aside
 
     def __enter__(self) -> None:
-        self._outer, _this_thread.generator = _this_thread.generator, self
+        self._outer, _this_thread.outer = _this_thread.outer, self
 
     def __exit__(self, *error: object) -> None:
-        _this_thread.generator = self._outer
+        _this_thread.outer = self._outer
 
 
 class being_measured:  # noqa: N801  (used as a function)

@@ -25,7 +25,7 @@ from pipeprof.loaders.instrument.inline_observer import (
 from pipeprof.loaders.instrument.late_start import makes_it_later
 from pipeprof.loaders.instrument.loader_info import LoaderInfo
 from pipeprof.loaders.instrument.sampling import SamplingSchedule
-from pipeprof.loaders.instrument.torchs_iterator import has_torchs, is_torchs, torchs_within
+from pipeprof.loaders.instrument.torchs_iterator import is_torchs, torchs_within
 from pipeprof.loaders.instrument.worker_hook import WorkerHook
 from pipeprof.loaders.instrument.worker_observer import WorkerObserver, why_unobserved
 from pipeprof.loaders.instrument.worker_starts import WorkerStarts, workers_are_threads
@@ -64,10 +64,8 @@ class ObservedStart:
     def start(
         self, loader: Any, start: Callable[[], Iterator[Any]]
     ) -> tuple[Iterator[Any], Observer | None]:
-        """Return the iterator of a new pass and an observer that is attached to it; ``None`` where
-        that is possible only with the first batch."""
-        if not has_torchs(loader):
-            return self._observe_pipeline(loader, start)
+        """Return the iterator of a new pass over one of torch's loaders, and an observer that is
+        attached to it; ``None`` where that is possible only with the first batch."""
         if loader.num_workers == 0:
             return self._observe_inline(loader, start())
         observer = self.observer_of(safe_getattr(loader, "_iterator"))
@@ -78,13 +76,20 @@ class ObservedStart:
             return iterator, None if makes_it_later(iterator) else observer
         return self.start_hooked(loader, start)
 
-    def _observe_pipeline(
-        self, loader: Any, start: Callable[[], Iterator[Any]]
-    ) -> tuple[Iterator[Any], Observer]:
-        """Time the stages of a loader that works in threads, if it is of a known library; or what a
-        generator does."""
+    def start_other(
+        self,
+        loader: Any,
+        start: Callable[[], Iterator[Any]],
+        has_stepped_aside: Callable[[], bool],
+    ) -> tuple[Iterator[Any], Observer | None]:
+        """Return the iterator of a pass over any other loader, and an observer: of its stages
+        if it is of a known library, or else of what a generator does. It is ``None`` if the pass
+        ``has_stepped_aside`` for a DataLoader that the iterator iterates."""
         opened = self.pipeline.begin(loader)
         iterator = start()
+        if has_stepped_aside():
+            opened.close()
+            return iterator, None
         opened.look_at(iterator)
         makes_here = inspect.isgenerator(iterator) or isinstance(iterator, FunctionCalls)
         if makes_here and not opened.may_find_more():
@@ -169,6 +174,21 @@ class ObservedStart:
         self.requests.add(table)
         self._last, self._last_observer = weakref.ref(torchs), observer
         return iterator, observer
+
+    def hooked_state_dict(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
+        """Return ``state_dict()`` of ``loader``, and hook the workers that it may start."""
+        started = safe_getattr(loader, "_iterator") is not None
+        if started or not isinstance(loader, DataLoader) or not loader.num_workers:
+            return state_dict()
+        state = None
+
+        def start() -> Any:
+            nonlocal state
+            state = state_dict()
+            return loader._iterator
+
+        self.start_hooked(loader, start)
+        return state
 
     def unobserved(self, reason: str) -> HostObserver:
         """Return an observer without hooks, and report ``reason`` for the stages it misses."""

@@ -24,7 +24,6 @@ from pipeprof.loaders.instrument.device_monitor import (
     DeviceWaits,
 )
 from pipeprof.loaders.instrument.dispatching import dispatch_of
-from pipeprof.loaders.instrument.generator_pass import GeneratorPass
 from pipeprof.loaders.instrument.host_monitor import HostMonitor
 from pipeprof.loaders.instrument.in_memory_data import IndexedData
 from pipeprof.loaders.instrument.inline_observer import Observer
@@ -36,9 +35,11 @@ from pipeprof.loaders.instrument.loader_info import (
     unobserved_stages,
 )
 from pipeprof.loaders.instrument.observed_start import ObservedStart
+from pipeprof.loaders.instrument.outer_pass import OuterPass
 from pipeprof.loaders.instrument.overhead import measure_overhead
 from pipeprof.loaders.instrument.rebuilds import origin_of
 from pipeprof.loaders.instrument.sampling import SamplingSchedule, sampling_note
+from pipeprof.loaders.instrument.torchs_iterator import has_torchs
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
 from pipeprof.measure.environment import read_environment
@@ -58,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 _KEPT_DEVICE_MONITORS = 8
 """Number of recent passes whose accelerator results may still arrive."""
-_WITHIN_GENERATOR = (
+_INNER_MEASURED = (
     "What was wrapped iterates a DataLoader, which is measured in its place. What it does with a "
     "batch itself is part of the training step."
 )
@@ -81,8 +82,8 @@ class LoaderProfiler:
         """What shows and exports the figures; set it before the first pass that it should show."""
         self.live_s = 0.0
         self.taken_ahead = False
-        self.is_within_generator = False
-        """Whether what is measured is a DataLoader that the wrapped generator iterates."""
+        self._measures_inner = False
+        """Whether what is measured is a DataLoader that the wrapped loader iterates."""
         self.name = name
         self._whole, self._clock = whole, clock
         self._start = ObservedStart(whole, clock)
@@ -97,26 +98,40 @@ class LoaderProfiler:
         self._device_monitors: deque[DeviceMonitor] = deque(maxlen=_KEPT_DEVICE_MONITORS)
         self._host = HostMonitor(clock)
 
-    def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> ProfiledIterator:
+    def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         """Begin a pass over ``loader``, whose own iterator ``start`` returns. Raises whatever
         ``start`` raises."""
-        self._start.info = describe_loader(loader)
-        self._describe(loader)
-        self._host.begin_pass(self._start.info.config)
-        loader_pass = self._recorder.begin()
+        if not has_torchs(loader):
+            return self._iterate_outer(loader, start)
+        loader_pass = self._begin(loader)
         iterator, observer = self._start.start(loader, start)
         loader_pass.started()
         loader_pass.may_fill_later = not safe_getattr(loader, "persistent_workers")
         self._host.workers_started()
-        if observer is not None and observer.batches is not None:
-            timed = self._timed_pass
-            undecided = GeneratorPass(self, timed, loader, loader_pass, iterator, observer)
-            return ProfiledIterator(undecided)
         if observer is not None:
             return ProfiledIterator(self._timed_pass(loader, iterator, loader_pass, observer))
         loader_pass.may_fill_later = False  # the next pass may overwrite records
         late = LatePass(self._start, self._timed_pass, loader, iterator, loader_pass)
         return ProfiledIterator(late)
+
+    def _iterate_outer(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+        """Begin a pass over a loader that may iterate a DataLoader, which is measured then."""
+        known = self._start.info, dict(self._start.missing)  # of a DataLoader that began earlier
+
+        def step_aside() -> None:
+            self._start.info, self._start.missing = known
+            self._measures_inner = True
+
+        outer = OuterPass(self, self._timed_pass, loader, self._begin(loader), step_aside)
+        outer.start(partial(self._start.start_other, loader, start))
+        self._host.workers_started()
+        return outer.iterator if outer.has_stepped_aside else ProfiledIterator(outer)
+
+    def _begin(self, loader: Any) -> Pass:
+        self._start.info = describe_loader(loader)
+        self._describe(loader)
+        self._host.begin_pass(self._start.info.config)
+        return self._recorder.begin()
 
     def _describe(self, loader: Any) -> None:
         """Note what else is known of ``loader`` and of who asked for its batches. This takes longer
@@ -132,18 +147,7 @@ class LoaderProfiler:
 
     def hooked_state_dict(self, loader: Any, state_dict: Callable[[], Any]) -> Any:
         """Return ``state_dict()`` of ``loader``, and hook the workers that it may start."""
-        started = safe_getattr(loader, "_iterator") is not None
-        if started or not isinstance(loader, DataLoader) or not loader.num_workers:
-            return state_dict()
-        state = None
-
-        def start() -> Any:
-            nonlocal state
-            state = state_dict()
-            return loader._iterator
-
-        self._start.start_hooked(loader, start)
-        return state
+        return self._start.hooked_state_dict(loader, state_dict)
 
     def start_workers(self, loader: DataLoader[Any]) -> None:
         """Start the persistent workers of ``loader``, with our hook, before a pass needs them."""
@@ -215,7 +219,7 @@ class LoaderProfiler:
                 *{each.stopped: None for each in self._device_monitors if each.stopped},
                 *sampling_note(recorder.count, recorder.unwatched),
                 *self._start.pipeline.notes,
-                *([_WITHIN_GENERATOR] if self.is_within_generator else ()),
+                *([_INNER_MEASURED] if self._measures_inner else ()),
                 *self._live_note(),
             ),
             unix_offset_s=time() - perf_counter(),
