@@ -6,10 +6,13 @@ IS_OURS := import sys; sys.exit(sys.version_info < (3, 10))
 # the first Python >= 3.10 on the path; `make PYTHON=/path/to/python` overrules
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
 	"$$name" -c '$(IS_OURS)' 2>/dev/null && echo "$$name" && break; done)
-# threads of OpenMP that have nothing to do would spin, on cores that another test needs
-PYTEST := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
+# threads of OpenMP that have nothing to do would spin, on cores that another test needs; Ray's
+# workers have a low priority, with which they would wait for all other tests
+PYTEST := OMP_WAIT_POLICY=passive RAY_worker_niceness=0 $(BIN)/python -m pytest
 # a process more than there are cores, since many tests wait; up to eight
 SIDE_BY_SIDE := -n $(shell expr $$(nproc) + 1) --maxprocesses 8 --dist worksteal
+# more where no result depends on time
+CLOSE_TOGETHER := -n $(shell expr $$(nproc) \* 2 + 1) --maxprocesses 8 --dist worksteal
 # $(call in_parallel,MARKS,OPTIONS): a test that fails while others use the cores (pytest's exit code
 # 1, and no other) must pass by itself
 in_parallel = $(PYTEST) -m '$(1)' $(2) || { test $$? -eq 1 && \
@@ -46,15 +49,17 @@ test: $(READY) ## a guard for every promise: lint, types, layers, tests; five mi
 	exit $$status
 
 test-all: $(READY) ## the tests that make test leaves out: see tests/support/tiers.py
-	$(SAY) "pytest, the slow ones"
-	@$(call in_parallel,slow and $(ORDINARY),$(SIDE_BY_SIDE))
+	$(SAY) "pytest, the slow ones with exact results"
+	@$(call in_parallel,slow and not timed and $(ORDINARY),$(CLOSE_TOGETHER))
+	$(SAY) "pytest, the slow ones in real time"
+	@$(call in_parallel,slow and timed and $(ORDINARY),$(SIDE_BY_SIDE))
 
 check: lint tests
 
 integrations: $(READY) ## trainings with the released packages of each framework
 	@$(MAKE) --no-print-directory -j2 $(FRAMEWORKS)
 	$(SAY) "integrations"
-	@$(call in_parallel,integrations,-n 2 --dist loadfile tests/integrations)
+	@$(call in_parallel,integrations,-n $(shell expr $$(nproc) + 1) --maxprocesses 8 --dist loadfile tests/integrations)
 
 lab: $(READY) ## known truths that need root: a disk and a link of known speed
 	$(SAY) "lab"

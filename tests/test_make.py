@@ -69,7 +69,7 @@ def test_what_fails_in_parallel_is_run_again_by_itself(repo: Path) -> None:
     command = ["make", "-n", "tests", "test-all", "integrations", "lab"]
     lines = subprocess.run(command, cwd=repo, text=True, capture_output=True, check=True).stdout
     parallel = re.findall(r"-m pytest -m ('.+?') .*-n \d", lines)
-    assert len(parallel) == 4
+    assert len(parallel) == 5
     assert re.findall(r"--last-failed .*-m ('.+?')", lines) == parallel
 
 

@@ -279,6 +279,7 @@ def test_only_a_loader_that_reads_from_the_disk_uses_its_credit(monkeypatch):
     assert reads
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(("kind", "warmup_s"), [("sleep", 0.0), ("disk", 0.1)])
 def test_a_throttled_disk_is_warmed_up_before_a_run(kind, warmup_s, monkeypatch):
     monkeypatch.setattr(random_loader_work, "_read_uncached", lambda *_: time.sleep(2e-3))

@@ -108,6 +108,12 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
+def run_changed(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script that changes an example of Lightning."""
+    (folder / "script.py").write_text(code)
+    return warm("main", "lightning").run([str(folder / "script.py")], EXAMPLES, with_examples())
+
+
 def with_examples() -> dict[str, str]:
     """The environment in which scripts find the modules of the examples."""
     paths = [str(EXAMPLES), UNWATCHED.get("PYTHONPATH")]

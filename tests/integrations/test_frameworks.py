@@ -15,16 +15,13 @@ import pytest
 
 from tests.docs.reader import blocks
 from tests.integrations.environments import (
-    EXAMPLES,
     ROOT,
     Answer,
     folder_of,
     plain,
+    run_changed,
     train,
-    train_longer,
     train_under_run,
-    warm,
-    with_examples,
 )
 
 pytestmark = pytest.mark.integrations
@@ -83,88 +80,6 @@ def test_a_script_that_is_not_edited(script: str, tmp_path: Path) -> None:
     assert pauses(answer.profiles[name]) == PAUSES.get(script, set())
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_tuned_loader(script: str, tmp_path: Path) -> None:
-    """Batches and losses stay the same, whoever rebuilds or contains the loader."""
-    bare = train_longer(tmp_path, "main", script, "plain")
-    answer = train_longer(tmp_path, "main", script, "tune")
-    assert answer.losses == bare.losses
-    assert re.search(r"before +num_workers=2", answer.stdout), answer.stdout
-    assert re.search(r"kept$", answer.stdout, re.MULTILINE), answer.stdout
-
-
-PREDICTS = """
-import lightning, pipeprof, torch, toy
-from lightning_trainer import Model
-
-class Predicting(Model):
-    def predict_step(self, batch, number):
-        return self.net(batch)
-
-    def test_step(self, batch, number):
-        self.net(batch)
-
-loader = toy.loader()
-tuned = pipeprof.tune(loader)
-trainer = lightning.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False)
-of_both = [torch.cat(trainer.predict(Predicting(toy.Clock()), each)) for each in (loader, tuned)]
-assert torch.equal(*of_both)
-trainer.test(Predicting(toy.Clock()), tuned)
-"""
-
-
-def test_lightning_predicts_and_tests_with_a_tuned_loader(tmp_path: Path) -> None:
-    """For that it makes another loader of the same type."""
-    done = run(PREDICTS, tmp_path)
-    assert done.returncode == 0, done.stderr
-
-
-RANKS = """
-import sys, toy
-tunes = sys.argv[1] == "tune"
-toy.SAMPLES *= 15
-import lightning, pipeprof
-from lightning_trainer import Model
-
-clock, loader = toy.Clock(), toy.loader(shuffle=True)
-lightning.seed_everything(1)
-loader = pipeprof.tune(loader) if tunes else loader
-trainer = lightning.Trainer(
-    accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False,
-    enable_progress_bar=False, enable_checkpointing=False,
-)
-trainer.fit(Model(clock), loader)
-found = loader.tuning() if tunes else None
-with open(f"{sys.argv[0]}.{trainer.global_rank}", "w") as file:
-    print(clock.losses, file=file)
-    print(found and found.before and found.chosen, file=file)
-"""
-
-
-def test_all_ranks_of_lightning_are_tuned_as_one(tmp_path: Path) -> None:
-    """It makes each rank another loader, with a sampler of its own."""
-    script = tmp_path / "ranks.py"
-    script.write_text(RANKS)
-    found = {}
-    for mode in ("plain", "tune"):
-        command = [str(folder_of("main") / "python"), "-W", "ignore", str(script), mode]
-        done = subprocess.run(command, env=with_examples(), capture_output=True, timeout=240)
-        assert done.returncode == 0, done.stderr[-4000:]
-        found[mode] = [Path(f"{script}.{rank}").read_text().splitlines() for rank in (0, 1)]
-    assert [losses for losses, _ in found["plain"]] == [losses for losses, _ in found["tune"]]
-    assert found["plain"][0] != found["plain"][1]
-    settings = {chosen for _, chosen in found["tune"]}
-    assert len(settings) == 1
-    assert "num_workers" in settings.pop()
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_that_is_tuned_and_not_edited(script: str, tmp_path: Path) -> None:
-    answer = train_under_run("main", script, tmp_path, options=("--tune",))
-    assert answer.losses == plain("main", script).losses
-    assert "was not measured" not in answer.stderr
-
-
 def test_what_the_guide_imports_exists() -> None:
     code = blocks((ROOT / "docs" / "guides" / "frameworks.md").read_text(), "python")
     lines = [line for block in code for line in block.splitlines() if "integrations." in line]
@@ -193,16 +108,10 @@ lightning_trainer.main()
 """
 
 
-def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a script that changes the example of Lightning."""
-    (folder / "script.py").write_text(code)
-    return warm("main", "lightning").run([str(folder / "script.py")], EXAMPLES, with_examples())
-
-
 def test_an_exception_in_a_validation_comes_through_and_what_was_measured_is_reported(
     tmp_path: Path,
 ) -> None:
-    done = run(FAILS, tmp_path)
+    done = run_changed(FAILS, tmp_path)
     assert done.returncode == 1
     assert done.stderr.rstrip().endswith("ValueError: validation broke")
     assert done.stderr.count("pipeprof: train\n") == 1
@@ -236,7 +145,7 @@ lightning_trainer.main()
 
 
 def test_what_a_logger_of_lightning_takes_is_a_pause_by_its_name(tmp_path: Path) -> None:
-    done = run(LOGS, tmp_path)
+    done = run_changed(LOGS, tmp_path)
     assert done.returncode == 0, done.stderr
     line = next(each for each in done.stdout.splitlines() if each.startswith('{"losses"'))
     profile = json.loads(line)["profiles"]["train"]

@@ -221,7 +221,6 @@ async def read():
         (read, "async function"),
         (DataLoader, "not the class DataLoader"),
         (torch.nn.Linear(1, 1), "not Linear"),
-        (3, "not int"),
     ],
 )
 def test_what_returns_no_batch_is_refused(given, error):
