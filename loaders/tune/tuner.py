@@ -211,6 +211,7 @@ class Tuner:
             False if the user's loader would have failed, too, or if the epoch cannot be continued.
         """
         variant, search = epoch.current, self.search
+        variant.await_death(error)
         reason = "a worker died" if variant.lost_worker else what_is_lacking(error)
         on_trial, may_be_forks = variant.setting != search.current, False
         if reason is None and not variant.trusted:  # the data may be at fault, or only its forks

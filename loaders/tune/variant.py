@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import warnings
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import wait
 from typing import Any, cast
 
 import torch
@@ -20,6 +21,10 @@ from pipeprof.model import TunedSetting
 
 HANGS_S = 60.0
 """A worker that takes longer for a batch is taken to hang."""
+_DIES_WITHIN_S = 1.0
+_BROKEN = (ConnectionError, EOFError, FileNotFoundError)
+"""What torch raises where a worker ends while it hands over a batch: it, its data, or the socket
+that it listens on is gone."""
 
 
 def setting_of(loader: DataLoader[Any]) -> TunedSetting:
@@ -98,6 +103,15 @@ class Variant:
         """Whether one of its workers died."""
         workers = getattr(self._iterator, "_workers", ())
         return any(not worker.is_alive() for worker in workers)
+
+    def await_death(self, error: Exception) -> None:
+        """Wait for the end of the worker whose broken connection ``error`` tells of, if it does.
+
+        A process that is killed closes its connections shortly before others can see its end.
+        """
+        workers = getattr(self._iterator, "_workers", ())
+        if workers and isinstance(error, _BROKEN):
+            wait([each.sentinel for each in workers], _DIES_WITHIN_S)
 
     def start(self, seeds: torch.Generator) -> None:
         """Start its workers, which take their seed from ``seeds``; they fetch nothing yet.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -172,6 +174,37 @@ def test_a_setting_that_dies_after_it_was_kept_is_undone() -> None:
     assert samples(loader) == [*range(5000)]
     assert "failed after it was kept: a worker died" in str(loader.tuning())
     assert loader.tuning().chosen == TunedSetting(1, 2)
+
+
+class DiesInHandOver:
+    """Its worker is killed, and the training process sees the broken connection first."""
+
+    def __init__(self) -> None:
+        self.worker = os.getpid()
+
+    def __reduce__(self) -> Any:
+        return break_connection, (self.worker,)
+
+
+def break_connection(worker: int) -> None:
+    threading.Timer(0.2, os.kill, (worker, signal.SIGKILL)).start()
+    raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+
+
+def test_one_that_dies_while_it_hands_over_a_batch_is_undone_too() -> None:
+    class Late(Slow):
+        def __getitem__(self, index: int) -> Any:
+            worker = get_worker_info()
+            dies = worker is not None and worker.num_workers == 3 and index // 8 == 600
+            return DiesInHandOver() if dies else super().__getitem__(index)
+
+    def collate(samples: list[Any]) -> Any:
+        return samples[0] if isinstance(samples[0], DiesInHandOver) else torch.stack(samples)
+
+    loader = DataLoader(Late(5000), batch_size=8, num_workers=1, collate_fn=collate)
+    loader = tuned(loader, TunedSetting(3, 2))
+    assert samples(loader) == [*range(5000)]
+    assert "failed after it was kept: a worker died" in str(loader.tuning())
 
 
 def test_what_is_fixed_stays() -> None:
