@@ -52,14 +52,14 @@ test-all: $(READY) ## the tests that make test leaves out: see tests/support/tie
 	$(SAY) "pytest, the slow ones with exact results"
 	@$(call in_parallel,slow and not timed and $(ORDINARY),$(CLOSE_TOGETHER))
 	$(SAY) "pytest, the slow ones in real time"
-	@$(call in_parallel,slow and timed and $(ORDINARY),$(SIDE_BY_SIDE))
+	@$(call in_parallel,slow and timed and $(ORDINARY),-n 2 --dist worksteal)
 
 check: lint tests
 
 integrations: $(READY) ## trainings with the released packages of each framework
 	@$(MAKE) --no-print-directory -j2 $(FRAMEWORKS)
 	$(SAY) "integrations"
-	@$(call in_parallel,integrations,-n $(shell expr $$(nproc) + 1) --maxprocesses 8 --dist loadfile tests/integrations)
+	@$(call in_parallel,integrations,-n 2 --dist loadfile tests/integrations)
 
 lab: $(READY) ## known truths that need root: a disk and a link of known speed
 	$(SAY) "lab"
