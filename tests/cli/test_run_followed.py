@@ -81,6 +81,7 @@ def test_a_script_within_a_script(scripts: Path) -> None:
     assert not list((scripts / "tmp").glob("pipeprof-run-*")), "notes are gone at the end"
 
 
+@pytest.mark.slow
 def test_a_launcher_that_imports_nothing_reports_on_what_it_starts(scripts: Path) -> None:
     """It has neither torch nor a loader, and its folder is new."""
     write(scripts, {"launch.py": "import subprocess, sys\n"

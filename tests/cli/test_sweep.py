@@ -171,6 +171,7 @@ def test_a_disk_that_fills_up_meanwhile_is_no_measure_of_a_cache(
     assert f"the disk of {cache} filled up meanwhile." in saved["notes"][-1]
 
 
+@pytest.mark.slow
 def test_orders_are_measured_at_the_best_setting(tmp_path, capsys):
     """Two files of which a batch needs some rows each: only the full order has both."""
     (tmp_path / "data").mkdir()
@@ -194,6 +195,7 @@ def test_orders_are_measured_at_the_best_setting(tmp_path, capsys):
     assert full["bytes_per_sample"] > 20 * none["bytes_per_sample"], "both files for each batch"
 
 
+@pytest.mark.slow
 def test_orders_are_measured_when_a_sweep_is_resumed(data, tmp_path, capsys):
     out = str(tmp_path / "out")
     asked = ["--workers", "0", "--shuffle", "none,blocks", "--max-time", "0.01", "--out", out]

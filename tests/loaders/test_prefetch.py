@@ -140,7 +140,7 @@ def test_repeating_runs_on_from_one_epoch_into_the_next(tmp_path, format_name):
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_in_workers_too(tmp_path, format_name, workers):
     url = write(tmp_path, format_name, rows=500)
     dataset = opened(url, format_name, True)

@@ -41,7 +41,13 @@ def ids(url: str) -> list[int]:
     return [number for batch in pipeprof.open_dataset(url) for number in batch["id"].tolist()]
 
 
-@pytest.mark.parametrize("format_name", list(formats.WRITTEN))
+@pytest.mark.parametrize(
+    "format_name",
+    [
+        pytest.param(name, marks=() if name in ("csv", "parquet", "tfrecord") else pytest.mark.slow)
+        for name in formats.WRITTEN
+    ],
+)
 def test_a_data_set_written_to_s3_gives_the_same_rows_as_on_disk(
     format_name: str, bucket: Path, tmp_path: Path
 ) -> None:

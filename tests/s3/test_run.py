@@ -26,6 +26,7 @@ if sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_profiles_of_all_processes_are_saved_in_a_bucket(bucket: Path, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     out = f"s3://{bucket.name}/run"

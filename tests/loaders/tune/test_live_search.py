@@ -134,6 +134,7 @@ def test_where_batches_vary_much_a_stretch_is_longer() -> None:
     assert varied.search.first.seconds >= 0.03 * 60, "the most of an epoch of a minute"
 
 
+@pytest.mark.slow
 def test_validation_changes_nothing_of_what_a_search_finds() -> None:
     """Counted as steps, these pauses would make a starved accelerator look fed."""
     found = []

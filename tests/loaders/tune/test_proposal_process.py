@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import pytest
 from torch.utils.data import DataLoader
 
 import pipeprof
@@ -19,6 +20,7 @@ from tests.support.wait import PATIENCE_S, comes
 LOW = 10
 
 
+@pytest.mark.slow
 def test_it_finds_workers_for_a_loader_without() -> None:
     loader = DataLoader(Slow(400), batch_size=8)
     profiled = pipeprof.wrap(loader)
