@@ -218,7 +218,7 @@ def test_a_rank_whose_loop_was_not_seen_waiting_leaves_the_verdict_open():
     ahead = replace(ranks[1], diagnosis=replace(ranks[1].diagnosis, unjudged="taken-ahead"))
     found = job_of([RankSteps.of(ranks[0], "a"), RankSteps.of(ahead, "b")])
     assert (found.verdict, found.unjudged, found.cures) == ("inconclusive", "taken-ahead", ())
-    assert "pipeprof.wrap(iter(loader)) measures that" in found.headline
+    assert "Wrap what the loop takes them from: iter(loader)" in found.headline
 
 
 def test_the_map_shows_for_whose_batches_the_job_waited_and_when():

@@ -75,7 +75,7 @@ def test_the_verdict_is_left_open(iterate: Callable[[Any], Any]) -> None:
     assert (diagnosis.verdict, diagnosis.unjudged, diagnosis.more_batches) == (
         "inconclusive", "taken-ahead", None
     )  # fmt: skip
-    assert "pipeprof.wrap(iter(loader))" in str(profile)
+    assert "iter(loader), or a queue's get" in " ".join(str(profile).split())
     assert not any("starved" in name for name in metrics(profile))
     assert not {"starved_fraction", "step_s"} & from_profile(profile, "a.json").keys()
     assert "accelerator" not in profile.ceilings
@@ -112,3 +112,22 @@ def test_where_the_thread_never_waits_for_room_the_loader_is_the_limit() -> None
     diagnosis = loader.profile().diagnosis
     assert (diagnosis.has_step, diagnosis.unjudged) == (False, "")
     assert "training takes all" in diagnosis.headline
+
+
+@pytest.mark.timed
+def test_what_waits_at_the_queue_is_measured_through_its_get() -> None:
+    batches = queue.Queue[int](2)
+
+    def fill() -> None:
+        for number in range(60):
+            sleep(0.010)
+            batches.put(number)
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    get = pipeprof.wrap(batches.get)
+    for number in range(60):
+        assert get() == number
+        sleep(0.002)
+    thread.join()
+    assert get.profile().diagnosis.starved_fraction == pytest.approx(0.8, abs=0.1)

@@ -68,7 +68,8 @@ _SHARE: Final = (
 _HEADLINES: Final = {
     "unmeasured": "Inconclusive: the profiles of the {found:n rank} have no step in common.",
     "taken-ahead": "Inconclusive: in a rank a thread takes the batches ahead of the training loop, "
-    "so how long that waits is unknown. pipeprof.wrap(iter(loader)) measures that.",
+    "so how long that waits is unknown. Wrap what the loop takes them from: iter(loader), or a "
+    "queue's get.",
     "iterator-per-batch": "Inconclusive: the loop of a rank makes a new iterator for each batch. "
     "Make one for an epoch.",
     "fed": f"Fed: {_SHARE}; loading does not hold the job up.",

@@ -40,7 +40,8 @@ _HEADLINES: Final = {
     "inconclusive": f"Inconclusive: {_SHARE}, measured over {{measured}} batches; the interval "
     "spans the {threshold:share} threshold.",
     "taken-ahead": "Inconclusive: a thread takes the batches ahead of the training loop, so how "
-    "long that waits is unknown. pipeprof.wrap(iter(loader)) measures that.",
+    "long that waits is unknown. Wrap what the loop takes them from: iter(loader), or a queue's "
+    "get.",
     "never-waits": "No training step is measured, as a thread takes the batches ahead. It never "
     "waits for room: training takes all {samples_per_s:count} samples/s that the loader gives; "
     "limited by {cause}, {of_time:percent} of the time{why}.",
