@@ -89,6 +89,23 @@ def test_a_rank_that_is_always_last():
     assert max(one.starved_fraction for one in found.ranks) < 1
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_rank_that_waits_for_another_loader_in_its_steps(exact):
+    """It takes batches from two loaders in each step, and this is the profile of one of them."""
+    waits_s, steps_s = some(0.001, ranks=2), some(STEP_S, ranks=2, jitter=0.02)
+    others_s = some(0.011, ranks=1)[0]
+    ends_s = np.cumsum((waits_s[1] + others_s) + steps_s.max(axis=0))
+    moments_s = np.concatenate(([0.0], ends_s))
+    first, second = (of_rank(rank, moments_s, waits_s[rank], "a", "decode_s") for rank in (0, 1))
+    batches = replace(second.batches, others_s=tuple(others_s.tolist()))
+    blame = {"other-loaders": 0.9, "decode": 0.1}
+    second = replace(second, batches=batches, blame=blame)
+    found = job_of([RankSteps.of(each, f"{each}", exact) for each in (first, second)])
+    assert (found.straggling, found.ranks[0].rank) == ("rank", 1)
+    assert found.starved_fraction == pytest.approx(12 / 22, abs=0.03)
+    assert found.blame["other-loaders"] > 0.8
+
+
 def test_a_rank_whose_only_worker_sets_the_pace():
     """The longer it computes, the shorter it waits, and so does a rank that waits for others."""
     own_steps_s, waits_s = some(STEP_S, jitter=0.3), some(0.001, jitter=0.5)

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, warmed_up
-from pipeprof.analyze.profile.stall_attribution import causes
+from pipeprof.analyze.profile.stall_attribution import OTHER_LOADERS, causes
 from pipeprof.model import Profile, Unjudged
 
 _USED = (
     *("index", "epoch", "nth", "epoch_batches", "asked_s", "delivered_s", "done_s"),
     *("device_wait_s", "pause_s", "pause_kind", "rested", "fetch_start_s", "fetch_end_s"),
+    "others_s",
 )
 """Columns that are used where causes are not charged step by step."""
 _WARMUP = 8
@@ -52,7 +53,7 @@ class RankSteps:
     steps: npt.NDArray[np.int64]
     """Epoch and number of each step, as one number, in ascending order."""
     stall_s: Floats
-    """How long it waited for its batch."""
+    """How long it waited for its batches, those of other loaders included."""
     rest_s: Floats
     """What of each cycle is not the stall: the step, with what it waited for other ranks."""
     paused: Mask
@@ -98,8 +99,8 @@ class RankSteps:
             samples=profile.throughput.samples_per_s / rate if rate else 0.0,
             pace_s=_pace(table, profile.config.num_workers),
             steps=steps,
-            stall_s=table.stall_s[rows],
-            rest_s=(table.done_s - table.asked_s - table.stall_s)[rows],
+            stall_s=table.starved_s[rows],
+            rest_s=(table.done_s - table.asked_s - table.starved_s)[rows],
             paused=((table.paused_s > 0) | np.isfinite(table.rested))[rows],
             causes=_causes(table, profile, rows) if exact else None,
             blame=profile.blame,
@@ -120,9 +121,11 @@ def _causes(table: Columns, profile: Profile, rows: npt.NDArray[np.intp]) -> dic
     charges = {
         cause: seconds[rows] for cause, seconds in causes(table, profile.core_wait_share)[0].items()
     }
-    if len(profile.blame) != 1:
-        return charges
-    return {next(iter(profile.blame)): np.sum(list(charges.values()), axis=0)}
+    own = [cause for cause in profile.blame if cause != OTHER_LOADERS]
+    if len(own) == 1:
+        charges = {own[0]: np.sum(list(charges.values()), axis=0)}
+    others_s = table.others_stall_s[rows]
+    return charges | ({OTHER_LOADERS: others_s} if others_s.any() else {})
 
 
 def _pace(table: Columns, workers: int) -> float:
