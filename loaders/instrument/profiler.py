@@ -122,6 +122,7 @@ class LoaderProfiler:
             self._start.info, self._start.missing = known
             self._measures_inner = True
 
+        # its rows are not filled in later, for which the iterator would have to be kept
         outer = OuterPass(self, self._timed_pass, loader, self._begin(loader), step_aside)
         outer.start(partial(self._start.start_other, loader, start))
         self._host.workers_started()
