@@ -9,6 +9,8 @@ from tests.cli.running import write
 from tests.support.env import UNWATCHED
 from tests.support.warm import with_torch
 
+pytestmark = pytest.mark.timed  # a search takes its time
+
 RUN = ["-m", "pipeprof", "run"]
 
 SCRIPT = """
