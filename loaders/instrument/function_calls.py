@@ -52,7 +52,7 @@ def _itself(function: Any) -> Any:
 
 class FunctionCalls:
     """The calls of ``function``, as an iterator. Whoever asks for the next one sets ``arguments``
-    before."""
+    before. It is no generator, which would turn a ``StopIteration`` into a `RuntimeError`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function

@@ -58,7 +58,8 @@ class Observer(Protocol):
     key_takes_batch: bool
 
     batches: Iterator[Any] | None
-    """The batches of a loader which may iterate a DataLoader; ``None`` for other loaders."""
+    """The batches of a loader which may iterate a DataLoader; ``None`` for torch's loaders, and
+    where a known library's stages are timed."""
 
     def source(self) -> Source:
         """Return what fills in the rows of the pass that begins now."""

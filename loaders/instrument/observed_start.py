@@ -7,7 +7,7 @@ import logging
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from torch.utils.data import DataLoader
 
@@ -40,6 +40,17 @@ _log = logging.getLogger(__name__)
 
 _SPARE_SLOTS = FLUSH_EVERY + 64
 """Slots of a ring for records that main has not read yet, beyond those of prefetched batches."""
+
+
+class Outer(Protocol):
+    """A pass over a loader that may iterate a DataLoader, and then steps aside."""
+
+    @property
+    def has_stepped_aside(self) -> bool: ...
+
+    def watched(self, make: Callable[[], Any]) -> Any:
+        """Return ``make()``. A DataLoader that is begun to be iterated in it is measured."""
+        ...
 
 
 class ObservedStart:
@@ -77,17 +88,14 @@ class ObservedStart:
         return self.start_hooked(loader, start)
 
     def start_other(
-        self,
-        loader: Any,
-        start: Callable[[], Iterator[Any]],
-        has_stepped_aside: Callable[[], bool],
+        self, loader: Any, start: Callable[[], Iterator[Any]], outer: Outer
     ) -> tuple[Iterator[Any], Observer | None]:
-        """Return the iterator of a pass over any other loader, and an observer: of its stages
-        if it is of a known library, or else of what a generator does. It is ``None`` if the pass
-        ``has_stepped_aside`` for a DataLoader that the iterator iterates."""
+        """Return the iterator of the pass ``outer`` over any other loader, and an observer. That
+        has the stages of a known library, or what a generator does. It is ``None`` if the pass has
+        stepped aside for a DataLoader that the iterator iterates."""
         opened = self.pipeline.begin(loader)
-        iterator = start()
-        if has_stepped_aside():
+        iterator = start() if opened.is_attached else outer.watched(start)
+        if outer.has_stepped_aside:
             opened.close()
             return iterator, None
         opened.look_at(iterator)

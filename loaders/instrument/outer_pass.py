@@ -8,6 +8,7 @@ with all stages of its workers. Generators do so, and classes that have a DataLo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from pipeprof.loaders.instrument.inline_observer import Observer
@@ -47,14 +48,19 @@ class OuterPass:
         self._timed: TimedPass | None = None
         watch_loaders()
 
-    def start(
-        self, make: Callable[[Callable[[], bool]], tuple[Iterator[Any], Observer | None]]
-    ) -> None:
-        """Begin the pass on the iterator that ``make`` returns with its observer; without one, if
-        the function that it is given says that the pass has stepped aside."""
-        with iterating_outer(self._profiler, self._step_aside):
-            self.iterator, self._observer = make(lambda: self.has_stepped_aside)
+    def start(self, make: Callable[[OuterPass], tuple[Iterator[Any], Observer | None]]) -> None:
+        """Begin the pass on the iterator that ``make`` returns with its observer."""
+        self.iterator, observer = make(self)
+        self._observer = observer
         self._pass.started()
+        if observer is not None and observer.batches is None:
+            self._timed = self._timed_pass(self._loader, self.iterator, self._pass, observer)
+
+    def watched(self, make: Callable[[], Any]) -> Any:
+        """Return ``make()``. A DataLoader that is begun to be iterated in it is measured in the
+        place of the loader."""
+        with iterating_outer(self._profiler, self._step_aside):
+            return make()
 
     @property
     def has_stepped_aside(self) -> bool:
@@ -77,11 +83,11 @@ class OuterPass:
 
     def _take_first(self) -> Any:
         assert self._observer is not None
-        batches = self._observer.batches or self.iterator
+        batches = self._observer.batches
+        assert batches is not None
         asked_s, count = self._pass.now(), self._profiler.batches
         try:
-            with iterating_outer(self._profiler, self._step_aside):
-                batch = next(batches)
+            batch = self.watched(partial(next, batches))
         except BaseException as error:
             self._close_observer()
             self._pass.leave(exhausted=isinstance(error, StopIteration))

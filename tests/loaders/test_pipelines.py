@@ -14,6 +14,7 @@ from time import sleep
 from typing import Any
 
 import pytest
+from torch.utils.data import DataLoader
 
 import pipeprof
 from pipeprof.loaders.pipelines.contents import contents_of
@@ -294,3 +295,12 @@ def test_functions_have_the_names_that_users_know() -> None:
     assert function_name(partial(double, item=3)) == "double"
     assert function_name(sorted) == "sorted"
     assert function_name(Thread) == "Thread"
+
+
+def test_a_data_loader_among_its_nodes_takes_no_stage_away(nodes: Any) -> None:
+    wrapper = nodes.IterableWrapper(DataLoader(range(ITEMS)))
+    loader = pipeprof.wrap(nodes.Loader(nodes.ParallelMapper(wrapper, double, num_workers=1)))
+    assert len(list(loader)) == ITEMS
+    profile = loader.profile()
+    assert [stage.library for stage in profile.pipeline][:1] == ["torchdata.nodes"]
+    assert not any("iterates a DataLoader" in note for note in profile.notes)
