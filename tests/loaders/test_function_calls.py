@@ -51,7 +51,7 @@ def test_what_it_does_is_blamed():
     train(profiled, 60)
     profile = profiled.profile()
     assert profile.name == "get_batch"
-    assert profile.diagnosis.starved_fraction == pytest.approx(2 / 3, abs=0.1)
+    assert profile.diagnosis.starved_fraction == pytest.approx(2 / 3, abs=0.2)
     assert next(iter(profile.blame)) == "decode"
     assert {"fetch", "decode", "wait", "step"} <= profile.stages.keys()
     assert "sampler" not in profile.blame
@@ -66,7 +66,7 @@ def test_an_evaluation_is_a_pause_and_not_in_the_profile():
         train(profiled, 20)
     profile = profiled.profile()
     assert count(profiled) == 79
-    assert profile.diagnosis.starved_fraction == pytest.approx(2 / 3, abs=0.1)
+    assert profile.diagnosis.starved_fraction == pytest.approx(2 / 3, abs=0.2)
     [pauses] = profile.pauses.kinds
     assert (pauses.kind.name, pauses.count) == ("get_batch without gradients", 3)
 
