@@ -92,15 +92,14 @@ class LoaderProfiler:
         self._dispatch: Dispatch | None = None
         self._indexed: IndexedData | None = None
         self._earlier: Summary | None = None
+        self._waits_shown = NO_WAITS
         self._recorder = Recorder(clock, self._fold, name)
         self._device = DeviceTotals()
-        self._waits_shown = NO_WAITS
         self._device_monitors: deque[DeviceMonitor] = deque(maxlen=_KEPT_DEVICE_MONITORS)
         self._host = HostMonitor(clock)
 
     def iterate(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-        """Begin a pass over ``loader``, whose own iterator ``start`` returns. Raises whatever
-        ``start`` raises."""
+        """Begin a pass over ``loader``, whose iterator ``start`` returns. Raises what that does."""
         if not has_torchs(loader):
             return self._iterate_outer(loader, start)
         loader_pass = self._begin(loader)
@@ -135,8 +134,8 @@ class LoaderProfiler:
         return self._recorder.begin()
 
     def _describe(self, loader: Any) -> None:
-        """Note what else is known of ``loader`` and of who asked for its batches. This takes longer
-        once workers are forked, as each page that is written to has to be copied then."""
+        """Note what else is known of ``loader`` and of who asked for its batches. Once workers are
+        forked this takes longer, as each page that is written to is copied then."""
         origin = origin_of(loader)
         self._rebuilt_from = origin.config if origin is not None else None
         self._dispatch = dispatch_of(sys._getframe())
@@ -154,8 +153,7 @@ class LoaderProfiler:
         """Start the persistent workers of ``loader``, with our hook, before a pass needs them."""
         self._start.info = describe_loader(loader)
         self._start.start_hooked(loader, partial(iter, loader))
-        # nothing was recorded, so the first pass has the whole budget of a first pass
-        self._start.schedule = SamplingSchedule(self._whole, self._clock)
+        self._start.schedule = SamplingSchedule(self._whole, self._clock)  # nothing was recorded
 
     def __reduce__(self) -> Any:
         # a copy in another process begins without measurements
@@ -270,6 +268,11 @@ class LoaderProfiler:
         self._collect()
         return self._device.waits
 
+    def made_every_s(self) -> float:
+        """Return the mean seconds in which its workers make a batch; NaN where that is unknown."""
+        self._recorder.fill()
+        return self._recorder.made_every_s()
+
     def _collect(self) -> None:
         for monitor in self._device_monitors:
             monitor.collect()
@@ -291,9 +294,7 @@ class LoaderProfiler:
         self._earlier.add(Columns(arrays), self._host.core_wait_share())
 
     def _live_note(self) -> tuple[str, ...]:
-        wall_s = self._recorder.wall_s
-        if self.live is None or not wall_s > 0:
+        if self.live is None or not (wall_s := self._recorder.wall_s) > 0:
             return ()
-        share = format_share(self.live_s / wall_s)
-        note = f"Showing or exporting figures took {share} of the time, on top of the overhead."
-        return (note,)
+        taken = format_share(self.live_s / wall_s)
+        return (f"Showing or exporting figures took {taken} of the time, on top of the overhead.",)

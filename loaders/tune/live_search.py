@@ -144,6 +144,9 @@ class LiveSearch:
         stretch = _failed(setting, error)
         if error is None:
             stretch = yield from self._stretch(clock)
+            if stretch.others_s:
+                made_every_s = self._training.profiler_of(setting).made_every_s()
+                stretch = replace(stretch, made_every_s=made_every_s)
             if self._begun_s is None:
                 self._begun_s = clock.last_s - stretch.seconds
             stretch = replace(stretch, trained_s=clock.last_s - self._begun_s)

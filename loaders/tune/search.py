@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, hypot, log, sqrt
+from math import exp, hypot, isnan, log, nan, sqrt
 
 import numpy as np
 
@@ -27,6 +27,9 @@ chance."""
 _MOST_PAIRS = 20
 _WORTH_KEEPING = 0.01
 """Least gain of a setting that is kept. One below `EQUALLY_FAST` must be clear."""
+_HARDLY = 0.25
+"""A loop that waits for a loader less than this share of what it waits for others waits for those.
+What remains is the hand-over."""
 _AT_RISK = 0.3
 """Share of the budget that may be lost before anything faster was found. What was found pays for
 the rest."""
@@ -51,13 +54,27 @@ class MeasuredStretch:
     trained_s: float = 0.0
     """The seconds from the first batch of training to the last one of the stretch."""
     rate_error: float = 0.0
-    """Standard error of the rate, as a share of it."""
+    """Standard error of `batches_per_s_alone`, as a share of it."""
+    others_s: float = 0.0
+    """Of ``seconds``, what the training loop waited for other tuned loaders."""
+    made_every_s: float = nan
+    """In which its workers make a batch; NaN where that is unknown."""
     error: str | None = None
     """Why the setting failed; then nothing was measured."""
 
     @property
     def fed(self) -> Fed:
-        return Fed(self.batches / self.seconds, self.waited_s / self.seconds)
+        shares = self.waited_s / self.seconds, self.others_s / self.seconds
+        return Fed(self.batches / self.seconds, *shares)
+
+    @property
+    def batches_per_s_alone(self) -> float:
+        """The rate if the batches of other loaders lay ready. Of two loaders that are equally fast,
+        the loop waits for the one that happens to be later, so the waits do not show it."""
+        if not self.others_s or not self.setting.num_workers or isnan(self.made_every_s):
+            return self.batches / (self.seconds - self.others_s)
+        step_s = (self.seconds - self.waited_s - self.others_s) / self.batches
+        return 1 / max(step_s, self.made_every_s)
 
 
 @dataclass(frozen=True)
@@ -185,21 +202,17 @@ class Search:
             self.lost_s = lost_before_s + pairs.lost_s
             mean, half = pairs.mean_and_half()
             clear = half * _CLEAR[min(pair, len(_CLEAR) - 1)]
-            useless = mean + half < log(1 + EQUALLY_FAST)
-            if mean > clear or useless or self.budget_left_s <= 0:
+            useless = mean + half < log(1 + EQUALLY_FAST) or pairs.slow_others_down
+            enough = mean > clear and (pair + 1 >= _SHOW_NOISE or not pairs.only_others_awaited)
+            if enough or useless or self.budget_left_s <= 0:
                 break
         beyond_noise = mean > (clear if mean < log(1 + EQUALLY_FAST) else half)
-        kept = beyond_noise and mean > log(1 + _WORTH_KEEPING)
+        kept = beyond_noise and mean > log(1 + _WORTH_KEEPING) and not pairs.slow_others_down
         self.last = other if kept else own
         return TriedSetting(
-            setting,
-            self.current,
-            exp(mean),
-            (exp(mean - half), exp(mean + half)),
-            predicted,
-            len(pairs.logs),
-            kept=kept,
-        )
+            setting, self.current, exp(mean), (exp(mean - half), exp(mean + half)), predicted,
+            len(pairs.logs), kept, with_others=pairs.with_others,
+        )  # fmt: skip
 
 
 def _is_promising(candidate: Candidate, own: MeasuredStretch, trust: float) -> bool:
@@ -227,14 +240,25 @@ class _Pairs:
 
     def __init__(self) -> None:
         self.logs: list[float] = []
-        """Log ratios of their rates."""
+        """Log ratios of their rates; if the batches of other loaders lay ready, where the loop
+        waits only for those with the other setting. Their searches then make them faster."""
+        self._loops_logs: list[float] = []
+        """Log ratios of the loop's rates."""
+        self.only_others_awaited = False
+        """Whether the loop waited only for other loaders in any stretch of the other setting."""
         self._noise = _PAIR_NOISE
         """Least standard deviation of a log ratio."""
         self._own, self._other, self._switching = np.zeros(2), np.zeros(2), np.zeros(2)
         """Batches and seconds; those of switching are in neither of the others."""
 
     def add(self, other: MeasuredStretch, own: MeasuredStretch) -> None:
-        self.logs.append(log(other.fed.batches_per_s / own.fed.batches_per_s))
+        loops_log = log(other.fed.batches_per_s / own.fed.batches_per_s)
+        alone = other.waited_s < _HARDLY * other.others_s
+        self.only_others_awaited |= alone
+        self._loops_logs.append(loops_log)
+        self.logs.append(
+            log(other.batches_per_s_alone / own.batches_per_s_alone) if alone else loops_log
+        )
         self._noise = max(self._noise, hypot(own.rate_error, other.rate_error))
         for sums, each in ((self._own, own), (self._other, other)):
             sums += (each.batches, each.seconds)
@@ -248,12 +272,26 @@ class _Pairs:
         (batches, own_s), (others, seconds) = self._own, self._other + self._switching
         return float(max(0.0, seconds - others * own_s / batches))
 
+    @property
+    def with_others(self) -> float | None:
+        """The mean ratio of the loop's rates, where it waited for other loaders."""
+        return exp(float(np.mean(self._loops_logs))) if self.only_others_awaited else None
+
+    @property
+    def slow_others_down(self) -> bool:
+        """Whether the loop gets clearly slower, as loaders share the cores or the storage."""
+        mean, half = self._mean_and_half(self._loops_logs)
+        return self.only_others_awaited and mean + half < 0
+
     def mean_and_half(self) -> tuple[float, float]:
         """The mean of the log ratios, and half of its 95 % interval."""
-        count = len(self.logs)
-        deviation = float(np.std(self.logs, ddof=1)) if count > 1 else 0.0
+        return self._mean_and_half(self.logs)
+
+    def _mean_and_half(self, logs: Sequence[float]) -> tuple[float, float]:
+        count = len(logs)
+        deviation = float(np.std(logs, ddof=1)) if count > 1 else 0.0
         if count < _SHOW_NOISE:
             factor, noise = NORMAL_95, max(deviation, self._noise)
         else:
             factor, noise = student_t(count - 1), max(deviation, _LEAST_NOISE)
-        return float(np.mean(self.logs)), factor * noise / sqrt(count)
+        return float(np.mean(logs)), factor * noise / sqrt(count)

@@ -17,6 +17,11 @@ _PARTS = 8
 """A stretch is cut into so many parts, whose rates show how much the rate of all may be wrong."""
 
 
+BatchTimes = tuple[float, float, float]
+"""When a batch was asked for, when it was delivered, and the seconds that the loop waited for other
+tuned loaders in the step before it."""
+
+
 @dataclass(frozen=True)
 class Delivered:
     """A batch that the training loop received."""
@@ -28,6 +33,8 @@ class Delivered:
     """Whether the step before it had a pause."""
     waits: DeviceWaits = NO_WAITS
     """Those of the run so far, as an accelerator shows them."""
+    others_s: float = 0.0
+    """What the step before it waited for other tuned loaders."""
 
 
 class StretchClock:
@@ -46,8 +53,9 @@ class StretchClock:
         self.last_s = 0.0
         """When the last batch was delivered."""
         self._cycles_s: list[float] = []
+        """Without the waits for other loaders."""
         self._waits = self._last_waits = NO_WAITS
-        self.seconds, self._waited_s = 0.0, 0.0
+        self.seconds, self._waited_s, self._others_s = 0.0, 0.0, 0.0
         self.switching, self.switching_s = 0, 0.0
         """Batches of switching, and their seconds."""
 
@@ -70,7 +78,9 @@ class StretchClock:
             self.switching += 1
             self.switching_s += cycle_s
         else:
-            self._cycles_s.append(cycle_s)
+            others_s = min(batch.others_s, batch.asked_s - self.last_s)
+            self._cycles_s.append(cycle_s - others_s)
+            self._others_s += others_s
             self.seconds += cycle_s
             self._waited_s += batch.delivered_s - batch.asked_s
             self._waits = self._waits.plus(batch.waits.since(self._last_waits))
@@ -88,10 +98,12 @@ class StretchClock:
 
     def stretch(self) -> MeasuredStretch:
         known = self._waits if self._waits.known_s > 0 else self._last_waits
-        waited_s = self._waited_s * known.stalled_share
+        waited_s, others_s = (
+            each_s * known.stalled_share for each_s in (self._waited_s, self._others_s)
+        )
         return MeasuredStretch(
             self.setting, self.batches, self.seconds, waited_s,
-            self.switching, self.switching_s, rate_error=self.rate_error(),
+            self.switching, self.switching_s, rate_error=self.rate_error(), others_s=others_s,
         )  # fmt: skip
 
     def rate_error(self) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.loaders.tune.epoch import CarriedEpoch
 from pipeprof.loaders.tune.ranks import OneRank
+from pipeprof.loaders.tune.stretch_clock import BatchTimes
 from pipeprof.log import log_caught
 from pipeprof.measure.finalizer import finalizer
 
@@ -24,14 +26,24 @@ _MOST_NOTES = 4096
 """Most batches between two looks."""
 
 
+class _ThisThread(threading.local):
+    waited_s = 0.0
+    """Seconds that its loops waited for the batches of all tuned loaders."""
+
+
+_this_thread = _ThisThread()
+
+
 class TunedEpoch:
     """One epoch over a tuned loader."""
 
     def __init__(self, tuner: Tuner, carried: CarriedEpoch) -> None:
         self._tuner, self._now = tuner, tuner.clock.now
         self._carried: CarriedEpoch | None = carried
-        self._times: list[tuple[float, float]] = []
-        """When batches were asked for and delivered, since the last look."""
+        self._times: list[BatchTimes] = []
+        """Of the batches since the last look."""
+        self._waited_s = _this_thread.waited_s
+        """What the loop had waited for all tuned loaders when the last batch was delivered."""
         self._next_look_s = 0.0
 
     def __iter__(self) -> TunedEpoch:
@@ -45,6 +57,7 @@ class TunedEpoch:
         if carried is None:
             raise StopIteration
         asked_s = self._now()
+        others_s = _this_thread.waited_s - self._waited_s
         while True:
             try:
                 batch = next(carried)
@@ -60,7 +73,8 @@ class TunedEpoch:
                 self._times.clear()  # of a setting that is not used any more
                 log_caught(_log, error, "a setting is not used further")
         delivered_s = self._now()
-        self._times.append((asked_s, delivered_s))
+        self._waited_s = _this_thread.waited_s = _this_thread.waited_s + delivered_s - asked_s
+        self._times.append((asked_s, delivered_s, others_s))
         if delivered_s >= self._next_look_s or len(self._times) >= _MOST_NOTES:
             self._look(carried)
         return batch
@@ -79,7 +93,7 @@ class TunedEpoch:
             return _LOOK_AFTERWARDS_S
         return _LOOK_S if isinstance(self._tuner.live.ranks, OneRank) else _LOOK_WITH_RANKS_S
 
-    def _end(self, times: Sequence[tuple[float, float]] = ()) -> None:
+    def _end(self, times: Sequence[BatchTimes] = ()) -> None:
         carried, self._carried = self._carried, None
         if carried is not None:
             self._tuner.end(carried, times)

@@ -22,7 +22,7 @@ from pipeprof.loaders.tune.live_search import Event, LiveSearch, Propose, with_c
 from pipeprof.loaders.tune.order import EpochOrder
 from pipeprof.loaders.tune.ranks import OneRank, Ranks, RanksDisagree
 from pipeprof.loaders.tune.search import Candidate, Search
-from pipeprof.loaders.tune.stretch_clock import Delivered
+from pipeprof.loaders.tune.stretch_clock import BatchTimes, Delivered
 from pipeprof.loaders.tune.training_steps import TrainingSteps
 from pipeprof.loaders.tune.tuned_epoch import TunedEpoch
 from pipeprof.loaders.tune.variant import Variant
@@ -137,9 +137,9 @@ class Tuner:
             self._variants.shown.begin_epoch(known_length(self.loader))
         return CarriedEpoch(current, self._left_open)
 
-    def end(self, epoch: CarriedEpoch, times: Sequence[tuple[float, float]]) -> None:
+    def end(self, epoch: CarriedEpoch, times: Sequence[BatchTimes]) -> None:
         """End the workers, as those of the user's loader do at the end of an epoch. The last
-        batches of the ``epoch`` were delivered at these ``times``, as for `delivered`."""
+        batches of the ``epoch`` have these ``times``, as for `delivered`."""
         self._open = self._carried = _none  # so they lead to no switch
         self.delivered(epoch, times)
         current = self._variants.known(self.search.current)
@@ -169,12 +169,12 @@ class Tuner:
             tuple(search.attempts), search.lost_s, (*self._notes, *self.live.notes, *later),
         )  # fmt: skip
 
-    def delivered(self, epoch: CarriedEpoch, times: Sequence[tuple[float, float]]) -> None:
+    def delivered(self, epoch: CarriedEpoch, times: Sequence[BatchTimes]) -> None:
         """Note batches, and do what comes next: measure on, switch, or end the search.
 
         Args:
             epoch: What delivered them, all with its current variant.
-            times: When each was asked for and delivered. The step on the last one has not begun.
+            times: Of each. The step on the last one has not begun.
         """
         if times:
             self._kept.delivered()
@@ -184,12 +184,13 @@ class Tuner:
             return
         used, steps = epoch.current, self._training_steps
         waits = used.profiler.device_waits()
-        for asked_s, delivered_s in times:
+        for asked_s, delivered_s, others_s in times:
             after_pause = steps.paused(asked_s)
             if steps.by_length is not None:
                 used.profiler.note_pause(*steps.by_length)
             steps.begin(delivered_s)
-            self._resume(Delivered(used.setting, asked_s, delivered_s, after_pause, waits))
+            batch = Delivered(used.setting, asked_s, delivered_s, after_pause, waits, others_s)
+            self._resume(batch)
         steps.begin(self.clock.now())
 
     def _resume(self, event: Event) -> None:

@@ -92,6 +92,9 @@ class TriedSetting:
     kept: bool = False
     error: str | None = None
     """Why the setting failed."""
+    with_others: float | None = None
+    """The ratio of the loop's rates, where the loop waited only for other tuned loaders. Then
+    ``ratio`` counts no waits for those, as their searches shorten these. Otherwise ``None``."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ class Fed:
     starved_fraction: float
     """0 to 1 of the time, in which the accelerator waited for a batch, or the training loop where
     no accelerator is observed."""
+    others_fraction: float = 0.0
+    """0 to 1 of the time, in which it waited for batches of other tuned loaders."""
 
 
 @dataclass(frozen=True)

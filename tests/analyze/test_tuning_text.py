@@ -44,6 +44,19 @@ def test_it_says_what_was_tried_and_what_stays() -> None:
     ]
 
 
+def test_waits_for_other_loaders_stand_beside_its_own() -> None:
+    tuning = Tuning(
+        "fed", own=NONE, chosen=TWO, first=NONE,
+        before=Fed(6.13, 0.507, 0.012), after=Fed(6.22, 0.0, 0.513),
+        tried=(TriedSetting(TWO, NONE, 1.96, (1.78, 2.17), pairs=4, kept=True, with_others=1.01),),
+    )  # fmt: skip
+    before, now, tried = (str(tuning).splitlines()[line] for line in (1, 2, 4))
+    assert str(tuning).startswith("The accelerator waits for other loaders, not for this one.\n")
+    assert before.endswith("6.1 batches/s, waiting 50.7 % of the time, 1.2 % for other loaders")
+    assert now.endswith("waiting 0.0 % of the time, 51.3 % for other loaders, 1.01 times as many")
+    assert tried.endswith("of num_workers=0 if others are ready, 1.01 with them; kept")
+
+
 def test_a_loader_that_was_left_alone_says_why() -> None:
     tuning = Tuning("off", TWO, TWO, TWO, notes=("list is not a torch DataLoader",))
     assert str(tuning) == "This loader is not tuned.\nnote    list is not a torch DataLoader"

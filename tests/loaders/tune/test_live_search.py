@@ -68,7 +68,12 @@ class Training:
         return None
 
     def profiler_of(self, setting: TunedSetting) -> LoaderProfiler:
+        made_every_s = self.batch_s[setting]
+
         class Profiler:
+            def made_every_s(self) -> float:
+                return made_every_s
+
             def recording(self, with_overhead: bool = True) -> Any:
                 return None
 
@@ -89,9 +94,26 @@ class Training:
                 asked_s += 20
             self._now_s = max(asked_s, ready_s)
             paused = self._training_steps.paused(asked_s)
-            with suppress(StopIteration):  # the search has ended for good
-                self._steps.send(Delivered(self.setting, asked_s, self._now_s, paused))
+            self.deliver(Delivered(self.setting, asked_s, self._now_s, paused))
             self._training_steps.begin(self._now_s)
+
+    def deliver(self, batch: Delivered) -> None:
+        with suppress(StopIteration):  # the search has ended for good
+            self._steps.send(batch)
+
+
+def run_in_one_loop(loaders: Sequence[Training], seconds: float) -> None:
+    """Each step of 10 ms takes a batch of each loader."""
+    waited_s, came_s = [0.0 for _ in loaders], [0.0 for _ in loaders]
+    now_s = 0.0
+    while now_s < seconds:
+        now_s += 0.01
+        for number, each in enumerate(loaders):
+            others_s = sum(waited_s) - waited_s[number]
+            asked_s, now_s = now_s, max(now_s, came_s[number] + each.batch_s[each.setting])
+            waited_s[number] = now_s - asked_s
+            came_s[number] = now_s
+            each.deliver(Delivered(each.setting, asked_s, now_s, others_s=others_s))
 
 
 def test_the_faster_setting_is_kept() -> None:
@@ -208,3 +230,14 @@ def test_an_epoch_that_ends_within_a_trial_is_continued_by_the_next() -> None:
     training.run(400)
     (tried,) = training.search.attempts
     assert tried.kept
+
+
+def test_two_loaders_of_one_loop_get_faster_one_after_the_other() -> None:
+    """With the first one alone made faster, the loop would only wait for the second."""
+    loaders = Training(TWO), Training(TWO)
+    for each in loaders:
+        each.batch_s[TWO] = 0.015
+    run_in_one_loop(loaders, 400)
+    assert [each.search.current for each in loaders] == [TWO, TWO]
+    (tried,) = loaders[0].search.attempts
+    assert (round(tried.with_others or 0, 1), tried.kept) == (1.0, True)

@@ -202,3 +202,32 @@ def test_an_exploring_candidate_is_tried_where_it_is_predicted_to_be_as_fast() -
 
     assert explore(79.0) == [workers(4)]  # two workers give 80
     assert explore(70.0) == []
+
+
+class BesideAnother(Machine):
+    """The loop waits for the batches of another loader, too. They come every 25 ms, and
+    ``slowed_ms`` later for each worker beyond the first."""
+
+    slowed_ms = 0.0
+
+    def run(self, setting: TunedSetting) -> MeasuredStretch:
+        alone = super().run(setting)
+        other_s = 0.025 + self.slowed_ms / 1000 * (setting.num_workers - 1)
+        others_s = max(0.0, 50 * other_s - alone.seconds)
+        return replace(alone, seconds=alone.seconds + others_s, others_s=others_s)
+
+
+def test_where_the_loop_then_waits_for_another_loader_the_setting_is_kept() -> None:
+    search = searched(BesideAnother(noise=0.005), workers(1), one_more)
+    assert (search.state, search.current) == ("fed", workers(3))
+    assert [round(each.with_others or 0, 1) for each in search.attempts] == [1.0, 1.0]
+
+
+def test_what_slows_another_loader_down_is_not_kept() -> None:
+    class SharesItsCores(BesideAnother):
+        slowed_ms = 2.0
+
+    search = searched(SharesItsCores(noise=0.005), workers(1), one_more)
+    (tried,) = search.attempts
+    assert (search.state, tried.kept) == ("best", False)
+    assert tried.with_others == pytest.approx(25 / 27, rel=0.02)

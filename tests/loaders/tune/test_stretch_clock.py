@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pipeprof.loaders.instrument.device_monitor import DeviceWaits
@@ -29,6 +30,22 @@ def timed(batches: int, cycle_s: float, waited_s: float) -> StretchClock:
     for number in range(batches):
         note(clock, number * cycle_s - waited_s, number * cycle_s)
     return clock
+
+
+def test_waits_for_other_loaders_are_known() -> None:
+    """Of each cycle of 0.1 s, the loop waits 0.05 s for another loader, and 0.02 s for this one."""
+    clock = StretchClock(TWO)
+    for number in range(TWO.outstanding + 1 + 30):
+        note(clock, number / 10 - 0.02, number / 10, others_s=0.05)
+    stretch = clock.stretch()
+    assert round(stretch.fed.batches_per_s, 6) == 10
+    assert round(stretch.batches_per_s_alone, 6) == 20
+    assert round(replace(stretch, made_every_s=0.04).batches_per_s_alone, 6) == 25
+    assert round(replace(stretch, made_every_s=0.02).batches_per_s_alone, 6) == 33.333333, (
+        "the step"
+    )
+    assert round(stretch.fed.starved_fraction, 6) == 0.2
+    assert round(stretch.fed.others_fraction, 6) == 0.5
 
 
 def test_batches_that_fill_the_buffers_do_not_count() -> None:

@@ -49,6 +49,18 @@ def test_it_finds_workers_while_training_runs() -> None:
     assert tuning.code in str(tuning)
 
 
+def test_two_loaders_of_one_loop_are_both_tuned() -> None:
+    """With either one alone made faster, the loop would only wait for the other."""
+    loaders = [pipeprof.tune(DataLoader(Slow(16_000), batch_size=8, num_workers=1))
+               for _ in range(2)]  # fmt: skip
+    for one, two in zip(*loaders, strict=True):
+        assert one.equal(two)
+        time.sleep(0.001)
+    for tuning in (each.tuning() for each in loaders):
+        assert tuning.chosen.num_workers >= 2
+        assert tuning.after.batches_per_s > 1.5 * tuning.before.batches_per_s
+
+
 def test_a_loader_with_an_iterator_of_its_own_around_torchs_is_tuned() -> None:
     loader = tuned(AddsInMain(Slow(3200), 4, num_workers=1), TunedSetting(4, 2))
     assert samples(loader) == [each + 1000 for each in range(3200)]
