@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 import warnings
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import wait
 from typing import Any, cast
 
 import torch
@@ -107,11 +107,14 @@ class Variant:
     def await_death(self, error: Exception) -> None:
         """Wait for the end of the worker whose broken connection ``error`` tells of, if it does.
 
-        A process that is killed closes its connections shortly before others can see its end.
+        A process that is killed closes its connections, and the one of its sentinel, shortly before
+        others can see its end.
         """
-        workers = getattr(self._iterator, "_workers", ())
-        if workers and isinstance(error, _BROKEN):
-            wait([each.sentinel for each in workers], _DIES_WITHIN_S)
+        if not isinstance(error, _BROKEN) or not getattr(self._iterator, "_workers", ()):
+            return
+        until_s = time.monotonic() + _DIES_WITHIN_S
+        while not self.lost_worker and time.monotonic() < until_s:
+            time.sleep(0.005)
 
     def start(self, seeds: torch.Generator) -> None:
         """Start its workers, which take their seed from ``seeds``; they fetch nothing yet.
