@@ -12,6 +12,7 @@ from pipeprof.loaders.instrument.batch_size import count_samples
 from pipeprof.log import log_caught, suppress_and_log
 from pipeprof.measure import requests
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
+from pipeprof.measure.proc_counters import new_bytes
 from pipeprof.measure.request_counts import RequestCounts
 from pipeprof.measure.resource_sampler import ResourceSampler
 from pipeprof.measure.stage_timer import IN_FETCH, Tally, current
@@ -32,9 +33,10 @@ class FetcherHooks:
     """Records each batch that a fetcher fetches, also where the fetch raises. The state lies in
     slots and not in closure cells, so that a batch touches few cache lines."""
 
-    __slots__ = ("_add_record", "_clock", "_collate", "_collate_cpu_start_s", "_collate_start_s",
-                 "_counts", "_fetch", "_inner_before_collate_s", "_may_end", "_meter",
-                 "_new_requests", "_now", "_own_thread", "_owner", "_tally", "active")  # fmt: skip
+    __slots__ = ("_add_record", "_clock", "_collate", "_collate_cpu_start_s",
+                 "_collate_start_bytes", "_collate_start_s", "_counts", "_fetch",
+                 "_inner_before_collate_s", "_may_end", "_meter", "_new_requests", "_now",
+                 "_own_thread", "_owner", "_tally", "active")  # fmt: skip
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class FetcherHooks:
         self._add_record, self._meter, self._counts = add_record, meter, counts
         self._own_thread, self._clock, self._now = own_thread, clock, clock.now
         self._new_requests = requests.pending_notes
-        self._collate_start_s = self._collate_cpu_start_s = nan
+        self._collate_start_s = self._collate_cpu_start_s = self._collate_start_bytes = nan
         self._inner_before_collate_s = 0.0
         self._tally = Tally(True, clock)
         self.active = False
@@ -90,6 +92,7 @@ class FetcherHooks:
         fetcher does, so it ends when the fetch ends."""
         self._inner_before_collate_s = self._tally.inner_s
         if self._tally.cpu_s is not None:
+            self._collate_start_bytes = new_bytes()
             self._collate_cpu_start_s = self._tally.cpu_now()
         now, collate = self._now, self._collate
         self._collate_start_s = now()
@@ -105,7 +108,8 @@ class FetcherHooks:
         if sampled := not meter.skip:
             sampled = _begin_sample(meter, now())
             if sampled:
-                self._tally.cpu_s, self._collate_cpu_start_s = {}, nan
+                self._tally.cpu_s = {}
+                self._collate_cpu_start_s = self._collate_start_bytes = nan
         else:
             meter.skip -= 1
         # the clock is read next to the batch, as the counters take several µs with cold caches
@@ -117,6 +121,7 @@ class FetcherHooks:
         finally:
             end = now()
             on_cpu = (cpu_start_s, self._clock.cpu_now()) if sampled else None
+            collated = new_bytes() - self._collate_start_bytes if sampled else nan
             if not self._own_thread:
                 current.tally = outer
             collate_start = self._collate_start_s
@@ -125,7 +130,8 @@ class FetcherHooks:
             complete = type(index) is list and not (self._may_end and self._owner().ended)
             samples = len(index) if complete else _count(batch)
             if self._tally.seconds or sampled:
-                self._add_full_record(start, end, collate_s, samples, batch, on_cpu)
+                timed = (start, end, collate_s, samples)
+                self._add_full_record(timed, batch, on_cpu, collated)
             else:
                 add_record((start, end, collate_s, samples))
             if self._new_requests:
@@ -135,15 +141,15 @@ class FetcherHooks:
 
     def _add_full_record(
         self,
-        start: float,
-        end: float,
-        collate_s: float,
-        samples: float,
+        timed: tuple[float, float, float, float],
         batch: Any,
         on_cpu: tuple[float, float] | None,
+        collated: float,
     ) -> None:
-        """Record a batch whose stages were timed, or for which the system was sampled: then
-        ``on_cpu`` is what the clock of this thread's CPU time was before and after it."""
+        """Record a batch whose stages were timed, or for which the system was sampled. Then
+        ``on_cpu`` is what the clock of this thread's CPU time was before and after it.
+        ``collated`` are the bytes of memory that the kernel provided while it was collated."""
+        start, end, collate_s, samples = timed
         tally, self._tally = self._tally, Tally(True, self._clock)
         if collate_s:
             collate_s -= tally.inner_s - self._inner_before_collate_s
@@ -154,7 +160,8 @@ class FetcherHooks:
         self._counts.add_tally(tally)
         sample: Sequence[float] = ()
         if on_cpu is not None and (sample := _end_sample(self._meter, batch, *on_cpu)):
-            sample = (*sample, *_cpu_of(tally), on_cpu[1] - self._collate_cpu_start_s)
+            collate_cpu_s = on_cpu[1] - self._collate_cpu_start_s
+            sample = (*sample, *_cpu_of(tally), collate_cpu_s, collated)
         self._add_record((start, end, collate_s, samples, *_parts(tally), *sample))
         if suspended:
             current.tally = self._tally

@@ -20,6 +20,7 @@ from pipeprof.measure.host import live_threads, open_descriptors
 _ABSENT = -1
 """The value of a descriptor that is not open: every read from it fails."""
 _THIS_THREAD: int | None = getattr(resource, "RUSAGE_THREAD", None)
+_PAGE_BYTES = resource.getpagesize()
 _PRIVATE = re.compile(rb"^Private_(?:Clean|Dirty): +(\d+) kB$", re.MULTILINE)
 
 
@@ -179,6 +180,11 @@ def _read(descriptor: int) -> bytes:
         return pread(descriptor, 256, 0)
     except OSError:
         return b""
+
+
+def new_bytes() -> float:
+    """Return how much memory this thread was the first to use, so that the kernel provided it."""
+    return nan if _THIS_THREAD is None else getrusage(_THIS_THREAD).ru_minflt * _PAGE_BYTES
 
 
 def _system_s() -> float:

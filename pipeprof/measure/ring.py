@@ -32,7 +32,7 @@ RESOURCE_FIELDS = ("cpu_s", "runqueue_s", "process_cpu_s", "system_s", "logical_
                    "tensors", "batch_bytes", "loose_bytes")  # fmt: skip
 """Fields that `pipeprof.measure.resource_sampler.ResourceSampler` measures, for sampled batches."""
 SAMPLED_FIELDS = (*RESOURCE_FIELDS, "read_cpu_s", "decode_cpu_s", "transform_cpu_s",
-                  "collate_cpu_s")  # fmt: skip
+                  "collate_cpu_s", "collate_new_bytes")  # fmt: skip
 REPORTED_FIELDS = (*TIMING_FIELDS, *STAGE_FIELDS, *SAMPLED_FIELDS)
 """Fields that the maker of a batch reports. A report has one of three lengths: `TIMING_FIELDS`
 alone, those and `STAGE_FIELDS`, or all."""

@@ -41,6 +41,7 @@ from pipeprof.model.job import RankRow as RankRow
 from pipeprof.model.job import TrainingJob as TrainingJob
 from pipeprof.model.local_cache import CachePass as CachePass
 from pipeprof.model.local_cache import LocalCache as LocalCache
+from pipeprof.model.main_process import MainProcess as MainProcess
 from pipeprof.model.pauses import BY_LENGTH as BY_LENGTH
 from pipeprof.model.pauses import PauseEvidence as PauseEvidence
 from pipeprof.model.pauses import PauseKind as PauseKind
@@ -70,7 +71,6 @@ from pipeprof.model.recording import Dispatch as Dispatch
 from pipeprof.model.recording import Epoch as Epoch
 from pipeprof.model.recording import Indexing as Indexing
 from pipeprof.model.recording import LimitedCache as LimitedCache
-from pipeprof.model.recording import MainProcess as MainProcess
 from pipeprof.model.recording import OtherLoader as OtherLoader
 from pipeprof.model.recording import Overhead as Overhead
 from pipeprof.model.recording import PickledStarts as PickledStarts

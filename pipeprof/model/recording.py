@@ -12,6 +12,7 @@ from pipeprof.model.conditions import (
     Environment,
     LoaderConfig,
 )
+from pipeprof.model.main_process import MainProcess
 from pipeprof.model.pauses import PauseKind
 from pipeprof.model.pipeline import PipelineStage, PipelineThreads
 from pipeprof.model.requests import NO_REQUESTS, LoneRequests, RequestLog
@@ -145,6 +146,8 @@ class BatchLog:
     decode_cpu_s: tuple[float | None, ...] = ()
     transform_cpu_s: tuple[float | None, ...] = ()
     collate_cpu_s: tuple[float | None, ...] = ()
+    collate_new_bytes: tuple[float | None, ...] = ()
+    """Memory that the kernel had to provide to the worker's thread while it collated."""
 
 
 @dataclass(frozen=True)
@@ -164,41 +167,6 @@ class Overhead:
     """Share of the run's wall time; ``None`` when it was not measured."""
     per_batch_s: float | None
     method: str
-
-
-@dataclass(frozen=True)
-class MainProcess:
-    """Measurements of the training process at the end of the run."""
-
-    cpu_s: float | None = None
-    """CPU time of all its threads since the loader was first iterated."""
-    wall_s: float | None = None
-    """Wall time since the loader was first iterated."""
-    descriptors: int | None = None
-    """Most file descriptors observed open."""
-    descriptor_limit: int | None = None
-    shared_memory_bytes: int | None = None
-    """Size of /dev/shm."""
-    available_bytes: int | None = None
-    """RAM still available within the cgroup's limit."""
-    threads_at_fork: int | None = None
-    """Native and Python threads that existed when workers were forked."""
-    python_threads_at_fork: tuple[str, ...] = ()
-    """Names of Python threads other than the one that forked."""
-    sharing: str | None = None
-    """Torch's sharing strategy for tensors: ``file_descriptor`` or ``file_system``."""
-    pageable_copies: int = 0
-    """Copies to the device from memory that was not page-locked."""
-    blocking_copies: int = 0
-    """Copies that blocked the host."""
-    device_utilisation: float | None = None
-    """Share of the time, 0..1."""
-    device_memory_bytes: int | None = None
-    core_wait_share: float | None = None
-    """Share, 0..1, of ``wall_s`` in which the thread that iterates could run, but had no core."""
-    stolen_share: float | None = None
-    """Share, 0..1, of the virtual machine's core time that its host gave to others since the loader
-    was first iterated. ``None``: unknown."""
 
 
 @dataclass(frozen=True)
@@ -286,7 +254,7 @@ class Recording:
     overhead: Overhead = Overhead(None, None, "not measured")
     missing: Mapping[str, str] = field(default_factory=dict)
     """Stages that could not be observed → reason."""
-    main: MainProcess = MainProcess()
+    main: MainProcess = field(default_factory=MainProcess)
     requests: RequestLog = NO_REQUESTS
     lone_requests: LoneRequests | None = None
     """Separate requests that distinguish the storage's latency from its bandwidth."""

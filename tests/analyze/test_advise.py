@@ -132,6 +132,18 @@ def test_workers_where_there_are_none():
     assert "must divide its samples among workers" in advice.why
 
 
+def test_workers_write_their_batches_into_new_shared_memory():
+    """In main a batch takes 15 ms; in a worker 10 ms more, for its 20 MB."""
+    in_main = seen(inline_run(step_s=0.001), tensors=1, batch_bytes=20e6)
+    counted = seen(in_main, MainProcess(new_shared_s_per_byte=0.5e-9))
+    (cheap, *_), (advice, *_) = (advised(each).values() for each in (in_main, counted))
+    assert "one worker gives 2,133 samples/s here" in cheap.why
+    assert "one worker gives 1,280 samples/s here" in advice.why
+    assert advice.predicted_samples_per_s < 0.8 * cheap.predicted_samples_per_s, "on two cores"
+    measured = seen(workers_run(), MainProcess(new_shared_s_per_byte=0.5e-9), batch_bytes=20e6)
+    assert advised(measured).keys() == advised(seen(workers_run(), batch_bytes=20e6)).keys()
+
+
 def test_no_workers_for_what_costs_more_to_send_than_to_make():
     quick = inline_run(read_s=0.001, decode_s=0.001, collate_s=0.001, other_s=0.0, step_s=0.005)
     assert "num_workers 1" in advised(quick)

@@ -60,8 +60,8 @@ class Facts:
 
     @property
     def starved(self) -> bool:
-        """Whether this loader is the limit, or one of them; always true where there is no training
-        step. The loop may wait for other loaders alone."""
+        """Whether this loader is a limit; always true where there is no training step. The loop may
+        wait for other loaders alone."""
         sums, others_s = self.summary.sums, self.summary.sums["others_stall_s"]
         waits = sums["stall_s"] - others_s >= self.diagnosis.threshold * sums["wall_s"]
         would_wait = others_s > 0 and self.made_s > max(1, self.workers) * self.step_s
@@ -73,11 +73,8 @@ class Facts:
         """The names of other loaders for which the loop waits in its steps, or would if this one
         were faster; ``None`` if for none, or hardly."""
         waits = self.blamed(OTHER_LOADERS) >= MINOR_SHARE
-        names = [
-            each.name
-            for each in self.recording.other_loaders
-            if waits or (each.made_every_s or 0.0) > self.step_s
-        ]
+        names = [each.name for each in self.recording.other_loaders
+                 if waits or (each.made_every_s or 0.0) > self.step_s]  # fmt: skip
         return " and ".join(names) or None
 
     @property
@@ -228,8 +225,7 @@ class Facts:
     @property
     def stolen(self) -> float:
         """Share of core time that the host of this virtual machine gave to others, 0..1."""
-        share = self.main.stolen_share
-        return nan if share is None else share
+        return nan if (share := self.main.stolen_share) is None else share
 
     @property
     def tensors(self) -> float:

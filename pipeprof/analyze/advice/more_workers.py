@@ -15,10 +15,13 @@ from pipeprof.analyze.advice.roofline_estimate import (
     batches_to_predict,
     best_workers,
     cores_are_the_limit,
+    cpu_in_worker_s,
     least_cycle_s,
     most_workers,
     possible_workers,
     rate,
+    sharing_s,
+    work_in_worker_s,
 )
 from pipeprof.analyze.predict.run_hypotheses import RunContext
 from pipeprof.analyze.predict.single_run import SingleRun
@@ -64,6 +67,7 @@ def simulated_run(facts: Facts) -> SingleRun | None:
             cores=max(0.5, own_cores),
             main_cpu_s=main_s,
             least_transfer_s=facts.travel_s,
+            sharing_s=sharing_s(facts),
             room_for_more=bottleneck == LATENCY
             or (bottleneck != BANDWIDTH and 0 < moved <= SLOWEST_LINK),
         ),
@@ -128,7 +132,7 @@ def _proposal(facts: Facts, workers: int, outcome: PredictedEffect, **figures: o
     limit = _next_limit(facts, workers)
     common = {
         "wanted": workers,
-        "worker_rate": facts.samples / facts.work_s,
+        "worker_rate": facts.samples / work_in_worker_s(facts),
         "demand": facts.samples / facts.step_s if facts.diagnosis.has_step else None,
         "must_share": facts.config.kind == "iterable" and not facts.workers,
         "by_memory": limit == "memory",
@@ -144,7 +148,7 @@ def _next_limit(facts: Facts, workers: int) -> str:
     """Return what limits the rate with this number of workers."""
     if workers == most_workers(facts):
         return "memory"
-    if facts.work_s / workers > 1.01 * least_cycle_s(facts):
+    if work_in_worker_s(facts) / workers > 1.01 * least_cycle_s(facts):
         return "workers"
     if cores_are_the_limit(facts):
         return "cores"
@@ -156,7 +160,8 @@ def _cost(facts: Facts, workers: int, samples_per_s: float | None) -> Cost:
     more, gauges = workers - facts.workers, facts.summary.gauges
     cores = None
     if samples_per_s is not None and not isnan(facts.cpu_s):
-        cores = max(0.0, (samples_per_s - facts.rate) / facts.samples * facts.cpu_s)
+        cores = max(0.0, samples_per_s * cpu_in_worker_s(facts) - facts.rate * facts.cpu_s)
+        cores /= facts.samples
     prefetched = more * facts.prefetch * facts.batch_bytes
     own = gauges["private_bytes"].mean if facts.workers else float("nan")
     ram = more * own + (0.0 if isnan(prefetched) else prefetched)

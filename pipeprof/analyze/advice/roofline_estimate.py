@@ -37,12 +37,34 @@ def rate(
     if not workers:
         host_s = facts.made_s + facts.picking_s + facts.host_step_s + facts.others_received_s
         return facts.samples / max(host_s, facts.step_s)
-    cycle_s = max(least_cycle_s(facts, received_s), facts.work_s / workers)
+    cycle_s = max(least_cycle_s(facts, received_s), work_in_worker_s(facts) / workers)
     if facts.config.in_order if in_order is None else in_order:
         # main waits for a slow batch once the prefetched ones are used up
         prefetched_s = workers * (prefetch or facts.prefetch) * cycle_s
         cycle_s += facts.slow_share * max(0.0, facts.slow_s - prefetched_s)
     return facts.samples / cycle_s
+
+
+def sharing_s(facts: Facts) -> float:
+    """Return the CPU seconds that a worker takes longer for a batch than the training process,
+    since it needs new shared memory for the tensors. The training process may have needed new
+    private memory. 0 where workers were measured."""
+    main, gauges = facts.main, facts.summary.gauges
+    size, private = gauges["batch_bytes"].mean, gauges["collate_new_bytes"].mean
+    if facts.workers or main.new_shared_s_per_byte is None or isnan(size):
+        return 0.0
+    saved_s = (main.new_private_s_per_byte or 0.0) * (0.0 if isnan(private) else private)
+    return max(0.0, main.new_shared_s_per_byte * size - saved_s)
+
+
+def work_in_worker_s(facts: Facts) -> float:
+    """Return the seconds that a worker takes for a batch if a core is always free."""
+    return facts.work_s + sharing_s(facts)
+
+
+def cpu_in_worker_s(facts: Facts) -> float:
+    """Return the CPU seconds that a worker and its native threads take for a batch."""
+    return facts.cpu_s + sharing_s(facts)
 
 
 def least_cycle_s(facts: Facts, received_s: float | None = None) -> float:
@@ -56,7 +78,7 @@ def least_cycle_s(facts: Facts, received_s: float | None = None) -> float:
     else:
         host_s += received_s
     main_s = max(host_s, facts.step_s)
-    cores_s = facts.cpu_s / facts.cores_left
+    cores_s = cpu_in_worker_s(facts) / facts.cores_left
     return main_s if isnan(cores_s) else max(main_s, cores_s)
 
 
@@ -74,7 +96,7 @@ def receiving_s(facts: Facts) -> float:
 def best_workers(facts: Facts) -> int:
     """Return the fewest workers that are as good as any number of them."""
     cycle_s = least_cycle_s(facts)
-    wanted = facts.work_s / cycle_s if cycle_s else nan
+    wanted = work_in_worker_s(facts) / cycle_s if cycle_s else nan
     if not isfinite(wanted):
         return max(1, facts.workers)
     return max(1, min(ceil(wanted * SPARE_CAPACITY - 1e-9), possible_workers(facts)))
@@ -99,7 +121,7 @@ def enough_for_cores(facts: Facts) -> int:
     """Return the fewest workers that keep all free cores busy; a large number if unknown."""
     if not facts.cpu_s:
         return _UNLIMITED
-    wanted = facts.cores_left * facts.work_s / facts.cpu_s
+    wanted = facts.cores_left * work_in_worker_s(facts) / cpu_in_worker_s(facts)
     return max(1, ceil(wanted - _LEAST_WORKER)) if isfinite(wanted) else _UNLIMITED
 
 
@@ -142,4 +164,4 @@ def absorbing_prefetch(facts: Facts) -> int:
 
 def cores_are_the_limit(facts: Facts) -> bool:
     """Return whether CPU time limits the rate of any number of workers."""
-    return facts.cpu_s / facts.cores_left >= least_cycle_s(facts)
+    return cpu_in_worker_s(facts) / facts.cores_left >= least_cycle_s(facts)

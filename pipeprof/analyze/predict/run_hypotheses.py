@@ -59,6 +59,8 @@ class RunContext:
     """CPU time of the training process per batch, without fetching or receiving it."""
     least_transfer_s: float = 0.0
     """Least time that main spends on receiving a batch."""
+    sharing_s: float = 0.0
+    """CPU time per batch that a worker takes longer than main, which needs no shared memory."""
     room_for_more: bool = False
     """Whether more workers certainly find room on what they wait for."""
 
@@ -109,10 +111,11 @@ class RunHypotheses:
             alone = 1 - all_busy * (1 - factor)  # measured CPU times include the contention
             for transfer in self._transfers():
                 costs = BatchCosts(cpu_s * jitter * alone, blocked_s * jitter, pinning_of(run))
-                demands, receiving = costs.demands(transfer), transfer.receive_s * run.batches_per_s
+                inline, receiving = costs.demands(transfer), transfer.receive_s * run.batches_per_s
+                demands = [replace(each, cpu_s=each.cpu_s + context.sharing_s) for each in inline]
                 noise = hypot(DRIFT_OF_WAITING, DRIFT_OF_COMPUTING * max(computing, receiving))
                 yield Calibration(
-                    demands=demands, inline=_inline(demands),
+                    demands=tuple(demands), inline=_inline(inline),
                     machine=Machine(context.cores, factor, Link(each=1.0)),
                     concurrent_waits=inf, most_workers=most_workers,
                     disagreement=0.0, noise=noise,

@@ -24,7 +24,8 @@ from pipeprof.analyze.profile.stall_charges import StallCharges
 from pipeprof.analyze.profile.worker_sketches import INSIDE, WorkerSketches, add_workers, measured
 from pipeprof.model import BY_LENGTH, Source, Stage, StageStats, WorkerStats
 
-GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes")
+GAUGES = ("private_bytes", "descriptors", "threads", "tensors", "batch_bytes", "loose_bytes",
+          "collate_new_bytes")  # fmt: skip
 COUNTERS = ("logical_bytes", "physical_bytes", "syscalls")
 _CLOCKED = ("samples", "wait_s", "others_s", "others_stall_s", "others_received_s")
 _COUNTED = ("bytes", "requests", "h2d_bytes", "sampler_s")

@@ -27,12 +27,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeprof.analyze.profile import core_wait
 from pipeprof.analyze.profile.batch_table import Columns, Floats, Mask, Rows
-from pipeprof.analyze.profile.core_wait import (
-    computing_share,
-    core_wait_shares,
-    runnable_core_wait,
-)
 from pipeprof.analyze.profile.hand_over import HandOver, in_order_received, least
 from pipeprof.analyze.profile.pace import Pace
 from pipeprof.analyze.profile.worker_activity import (
@@ -121,12 +117,12 @@ class _BackwardWalk:
         self._activity = Activity(columns)
         self._hand_over = HandOver.of(columns, self._activity)
         self._pace = Pace(columns)
-        self._core_wait = core_wait_shares(columns)
-        computing = computing_share(columns)
+        self._core_wait = core_wait.core_wait_shares(columns)
+        computing = core_wait.computing_share(columns)
         self._blocks_interpreter = computing >= _LEAST_COMPUTING_SHARE
         """Whether a worker that fetches keeps its interpreter from its other threads."""
-        core_wait = max(runnable_core_wait(columns), main_core_wait)
-        short_of_cores = core_wait >= _LEAST_CORE_WAIT
+        wait = max(core_wait.runnable_core_wait(columns), main_core_wait)
+        short_of_cores = wait >= _LEAST_CORE_WAIT
         self._core_contention = computing if short_of_cores else 0.0
         """Share of a core that a worker wants while it fetches, where cores are short; else 0."""
         self._start = columns.delivered_s - columns.stall_s
