@@ -17,13 +17,14 @@ from pipeprof.measure.patches import (
     recorded_calls,
     replacing,
     s3torchconnector_reads,
+    urllib3_reads,
 )
 
 _our_files = {
     module.__file__
     for module in (
         call_timer, import_hook, file_reads, fsspec_reads, gpu_direct_reads, obstore_reads,
-        recorded_calls, replacing, s3torchconnector_reads,
+        recorded_calls, replacing, s3torchconnector_reads, urllib3_reads,
     )
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
+import urllib3
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 import pipeprof
@@ -87,6 +88,11 @@ class BrokenSample(Sleepy):
         return {}["sample"]
 
 
+class NoServer(Sleepy):
+    def __getitem__(self, index):
+        return urllib3.PoolManager().request("GET", "http://127.0.0.1:1/", retries=False)
+
+
 class BrokenStream(IterableDataset):
     def __iter__(self):
         yield 1
@@ -104,6 +110,7 @@ def broken_collate(samples):
     ("dataset", "options"),
     [
         (BrokenSample(), {}),
+        (NoServer(), {}),
         (BrokenSample(), {"persistent_workers": True}),
         (BrokenStream(), {}),
         (Sleepy(), {"collate_fn": broken_collate}),

@@ -48,6 +48,38 @@ def test_requests_of_s3fs_are_counted_one_by_one():
     assert requests.latency_s.p50 > 0
 
 
+class Botocores(Dataset):
+    """Sample i: object i as a whole, and a range of it, by what boto3 is made of."""
+
+    def __len__(self):
+        return len(SIZES)
+
+    def __getitem__(self, index):
+        import botocore.config
+        import botocore.session
+
+        client = botocore.session.get_session().create_client(
+            "s3", region_name="us-east-1", endpoint_url=os.environ["AWS_ENDPOINT_URL"],
+            config=botocore.config.Config(s3={"addressing_style": "path"}),
+        )  # fmt: skip
+        client.head_object(Bucket="own", Key=str(index))
+        body = client.get_object(Bucket="own", Key=str(index))["Body"].read()
+        part = client.get_object(Bucket="own", Key=str(index), Range="bytes=10-109")["Body"]
+        return torch.tensor(len(body) + sum(map(len, part.iter_chunks(30))))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_objects_through_botocore_are_reads(workers, relay):
+    loader = pipeprof.wrap(DataLoader(Botocores(), num_workers=workers))
+    assert sum(int(batch) for batch in loader) == sum(SIZES) + 100 * len(SIZES)
+    profile = loader.profile()
+    assert profile.requests.count == 2 * len(SIZES)
+    assert profile.requests.bytes == sum(SIZES) + 100 * len(SIZES)
+    assert profile.requests.latency_s.p50 >= profile.requests.first_byte_s.p50 > 0
+    assert profile.stages["read"].count > 0
+    assert profile.diagnosis.bottleneck in ("read", "fetch")
+
+
 class Ranges(Dataset):
     """Sample i: four ranges of object i through obstore, three of them beside each other."""
 

@@ -1,8 +1,9 @@
 """Record the reads of a data set through libraries, Python's files and NumPy as the stage `read`.
 
 Nothing is recorded in a thread that is not making a batch. `fsspec_reads` patches fsspec,
-`obstore_reads` and `s3torchconnector_reads` libraries for S3, `gpu_direct_reads` those that read
-into a GPU's memory, and `file_reads` Python's files.
+`obstore_reads` and `s3torchconnector_reads` libraries for S3, and `urllib3_reads` what boto3 and
+most clients of HTTP receive through. `gpu_direct_reads` patches libraries that read into a GPU's
+memory, and `file_reads` Python's files.
 ``numpy.fromfile``, by which ``numpy.load`` reads arrays, takes a descriptor, and is recorded as a
 whole.
 
@@ -30,6 +31,7 @@ from pipeprof.measure.patches import (
     gpu_direct_reads,
     obstore_reads,
     s3torchconnector_reads,
+    urllib3_reads,
 )
 from pipeprof.measure.patches.file_reads import holders_of_open, patch_open
 from pipeprof.measure.patches.recorded_calls import recorded_read
@@ -42,6 +44,7 @@ _PATCHES = {
     **gpu_direct_reads.PATCHES,
     **obstore_reads.PATCHES,
     **s3torchconnector_reads.PATCHES,
+    **urllib3_reads.PATCHES,
 }
 
 _lock = threading.Lock()
