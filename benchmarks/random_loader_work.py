@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import socket
 import struct
@@ -29,6 +30,8 @@ ENDLESS = 10**7
 """Length of a map-style data set, in batches."""
 _ADDITION_S, _HASH_S, _BLOCK_S, _READ_S = 30e-9, 0.4e-6, 120e-6, 100e-6
 """Approximate seconds to add in Python, to hash, to inflate `_BLOCK`, and to read `_READ` bytes."""
+_PAGE_S = 2.5e-6
+"""Approximate seconds to use a page of memory first, and to give it back."""
 _CREDIT_S = 0.3
 """Seconds in which a disk that was idle exceeds its rate."""
 _BLOCK, _READ = 1 << 16, 1 << 20
@@ -134,6 +137,8 @@ class Work:
             _read_uncached(self._around.disk, chance)
         elif kind == "link":
             self._ask(self._around.host, b"?", OVER_LINK)
+        elif kind == "memory":
+            _use_memory(max(1, round(seconds / _PAGE_S)))
         else:
             raise ValueError(f"nobody knows how to do {kind}")
 
@@ -166,6 +171,12 @@ def _read_uncached(disk: Path, chance: Random) -> None:
         file.seek(start)
         file.read(SAMPLE)
         os.posix_fadvise(file.fileno(), start, SAMPLE, os.POSIX_FADV_DONTNEED)
+
+
+def _use_memory(pages: int) -> None:
+    with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
+        for start in range(0, len(memory), mmap.PAGESIZE):
+            memory[start] = 1
 
 
 def _add(rounds: int) -> int:

@@ -12,23 +12,26 @@ from math import exp, log
 from random import Random
 from typing import Literal
 
-Kind = Literal["sleep", "python", "hash", "inflate", "file", "request", "disk", "link", "tensors"]
+Kind = Literal[
+    "sleep", "python", "hash", "inflate", "file", "request", "disk", "link", "memory", "tensors",
+]  # fmt: skip
 """*python* holds the interpreter lock; *hash* and *inflate* release it. *file* is read from the
 page cache; *request* waits for a server on this machine. *disk* is throttled and *link* shaped;
-both need root. *tensors* are those of a batch, which are transferred one by one."""
+both need root. *memory* is used for the first time and given back, by the kernel. *tensors* are
+those of a batch, which are transferred one by one."""
 Place = Literal["read", "decode", "transform", "collate", "sampler", "pin", "transfer"]
 
 IN_FETCH: tuple[Place, ...] = ("read", "decode", "transform")
-COMPUTING: tuple[Kind, ...] = ("python", "hash", "inflate", "file")
+COMPUTING: tuple[Kind, ...] = ("python", "hash", "inflate", "file", "memory")
 COUNTED: tuple[Kind, ...] = ("request", "tensors", "disk", "link")
 """Kinds that are cut by reducing their number, not the size of each."""
 LAB: tuple[Kind, ...] = ("disk", "link")
-_STEPS: tuple[Kind, ...] = ("sleep", "python", "hash", "inflate")
+_STEPS: tuple[Kind, ...] = ("sleep", "python", "hash", "inflate", "memory")
 _KINDS: dict[Place, tuple[Kind, ...]] = {
     "read": ("sleep", "file", "request", *LAB),
     "decode": _STEPS,
     "transform": _STEPS,
-    "collate": ("sleep", "python", "hash"),
+    "collate": ("sleep", "python", "hash", "memory"),
     "sampler": ("sleep", "python"),
     "pin": ("sleep",),
     "transfer": ("tensors",),

@@ -12,7 +12,7 @@ import torch
 from pipeprof.loaders.instrument.device_monitor import DeviceTotals
 from pipeprof.measure import host
 from pipeprof.measure.clock import SYSTEM_CLOCK, Clock
-from pipeprof.measure.new_memory import NewMemory, new_memory
+from pipeprof.measure.new_memory import new_memory
 from pipeprof.measure.proc_counters import thread_waited_s
 from pipeprof.model import LoaderConfig, MainProcess
 
@@ -35,8 +35,6 @@ class HostMonitor:
         """When to read next what takes too long for a short run."""
         self._core_time: host.CoreTime | None = None
         self._descriptors: int | None = None
-        self._has_workers = False
-        """Of the present pass."""
         self._forks = False
         """Whether the present pass starts workers by a fork."""
         self._threads_at_fork: int | None = None
@@ -48,8 +46,7 @@ class HostMonitor:
         if self._began is None:
             self._began = self._now(), process_time()
             self._due_s = self._began[0] + _POLL_EVERY_S
-        self._has_workers = bool(config.num_workers)
-        self._forks = starts and self._has_workers and config.start_method == "fork"
+        self._forks = bool(starts and config.num_workers and config.start_method == "fork")
         if self._forks:
             self._python_threads_at_fork = _other_threads()
 
@@ -91,7 +88,7 @@ class HostMonitor:
         """Return the figures of the process from the first pass until now."""
         self._count_descriptors()
         began_s, cpu_s = self._began or (self._now(), process_time())
-        new = NewMemory() if self._has_workers else new_memory()
+        new = new_memory()
         return MainProcess(
             cpu_s=process_time() - cpu_s,
             wall_s=self._now() - began_s,
@@ -103,6 +100,7 @@ class HostMonitor:
             python_threads_at_fork=self._python_threads_at_fork,
             new_shared_s_per_byte=new.shared_s,
             new_private_s_per_byte=new.private_s,
+            release_shared_s_per_byte=new.release_s,
             sharing=_sharing(),
             pageable_copies=device.pageable_copies,
             blocking_copies=device.blocking_copies,

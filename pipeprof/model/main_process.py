@@ -25,10 +25,11 @@ class MainProcess:
     python_threads_at_fork: tuple[str, ...] = ()
     """Names of Python threads other than the one that forked."""
     new_shared_s_per_byte: float | None = None
-    """CPU seconds for each byte of new shared memory, which a worker would need for its batches.
-    ``None`` where workers were measured."""
+    """CPU seconds for each byte of new shared memory, which workers need for their batches."""
     new_private_s_per_byte: float | None = None
     """The same of new private memory."""
+    release_shared_s_per_byte: float | None = None
+    """CPU seconds to give back each byte of a batch in shared memory, once it is dropped."""
     sharing: str | None = None
     """Torch's sharing strategy for tensors: ``file_descriptor`` or ``file_system``."""
     pageable_copies: int = 0

@@ -132,6 +132,21 @@ def test_workers_where_there_are_none():
     assert "must divide its samples among workers" in advice.why
 
 
+def test_native_threads_of_main_may_compute_or_wait():
+    """Beside a main thread that computes they may only wait; beside one that waits they compute."""
+    busy, waits = (
+        seen(inline_run(step_s=0.001), cpu_s=own_s, process_cpu_s=own_s + 0.015, runqueue_s=0.0)
+        for own_s in (0.015, 0.003)
+    )
+    advice = advised(busy)["num_workers 2"]
+    assert advice.predicted_samples_per_s is None
+    # two cores take 15 ms or 7.5 ms for a batch
+    assert advice.interval == (pytest.approx(32 / 0.015), pytest.approx(32 / 0.0075))
+    assert "whether native threads compute, or use cores to wait" in advice.why
+    advice = advised(waits)["num_workers 2"]
+    assert advice.predicted_samples_per_s == pytest.approx(32 / 0.009), "18 ms of CPU a batch"
+
+
 def test_workers_write_their_batches_into_new_shared_memory():
     """In main a batch takes 15 ms; in a worker 10 ms more, for its 20 MB."""
     in_main = seen(inline_run(step_s=0.001), tensors=1, batch_bytes=20e6)
@@ -142,6 +157,15 @@ def test_workers_write_their_batches_into_new_shared_memory():
     assert advice.predicted_samples_per_s < 0.8 * cheap.predicted_samples_per_s, "on two cores"
     measured = seen(workers_run(), MainProcess(new_shared_s_per_byte=0.5e-9), batch_bytes=20e6)
     assert advised(measured).keys() == advised(seen(workers_run(), batch_bytes=20e6)).keys()
+
+
+def test_with_workers_the_step_also_gives_back_the_shared_memory_of_a_batch():
+    """Two workers feed a step of 10 ms, which takes 4 ms more for batches of 20 MB."""
+    in_main = seen(inline_run(), tensors=1, batch_bytes=20e6)
+    counted = seen(in_main, MainProcess(release_shared_s_per_byte=0.2e-9))
+    (short,), (long,) = (advised(each).values() for each in (in_main, counted))
+    longer = short.predicted_samples_per_s / long.predicted_samples_per_s
+    assert longer == pytest.approx(14.3 / 10.3, rel=0.1)
 
 
 def test_no_workers_for_what_costs_more_to_send_than_to_make():

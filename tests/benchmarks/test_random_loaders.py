@@ -48,8 +48,9 @@ def test_a_loader_is_pickled_and_printed_in_a_line():
 def test_everything_occurs():
     drawn = [draw(seed, LAB) for seed in SEEDS]
     costs = [cost for spec in drawn for cost in spec.costs]
-    kinds = {"sleep", "python", "hash", "inflate", "file", "request", "tensors", "disk", "link"}
-    assert {cost.kind for cost in costs} == kinds
+    assert {cost.kind for cost in costs} == {
+        "sleep", "python", "hash", "inflate", "file", "request", "memory", "tensors", *LAB,
+    }  # fmt: skip
     places = {"read", "decode", "transform", "collate", "sampler", "pin", "transfer"}
     assert {cost.place for cost in costs} == places
     assert {len(spec.costs) for spec in drawn} == {1, 2, 3, 4}

@@ -29,7 +29,8 @@ from pipeprof.model import (
 _TRAVEL_S, _TENSOR_TRAVEL_S = 0.3e-3, 0.15e-3
 """Least seconds that main spends on receiving a batch from a worker, and on each of its tensors. It
 asks the worker for the tensor's descriptor, and maps it."""
-
+_COMPUTES_ITSELF = 0.8
+"""Share of the time to build a batch from which on the building thread waits for no other."""
 _LEAST_CORE_SHARE = 0.05
 """Share of a core below which the training process is not worth mentioning."""
 
@@ -45,6 +46,8 @@ class Facts:
     """The storage requests; ``None`` where they were not observed."""
     more_workers: Proposal | None = None
     """More workers with their predicted gain; ``None`` where they are not worth it."""
+    native_computes: bool = False
+    """Whether native threads of the training process are taken to compute in all their CPU time."""
 
     @property
     def config(self) -> LoaderConfig:
@@ -167,8 +170,17 @@ class Facts:
 
     @property
     def cpu_s(self) -> float:
-        """CPU seconds to build a batch, including native threads."""
-        return self.summary.cpu_per_batch()
+        """CPU seconds to build a batch; those of native threads only where they compute."""
+        all_s = self.summary.cpu_per_batch()
+        return all_s * (1 - self.native_share) if self.threads_may_wait else all_s
+
+    @property
+    def threads_may_wait(self) -> bool:
+        """Whether native threads of the training process may use their cores to wait, as those of
+        torch and OpenCV do between two operations. Workers have one thread for torch's."""
+        own_s = self.summary.resources[CPU].mean
+        busy = not self.workers and own_s >= _COMPUTES_ITSELF * self.made_s
+        return busy and self.native_share >= MINOR_SHARE and not self.native_computes
 
     @property
     def cores_rate(self) -> float:
@@ -199,7 +211,7 @@ class Facts:
         main = self.main
         if main.cpu_s is None or not main.wall_s:
             return 0.0
-        building = 0.0 if self.workers else self.cpu_s / self.cycle_s
+        building = 0.0 if self.workers else self.summary.cpu_per_batch() / self.cycle_s
         return max(0.0, main.cpu_s / main.wall_s - (0.0 if isnan(building) else building))
 
     @property
@@ -215,7 +227,7 @@ class Facts:
     @property
     def cores_used(self) -> float:
         """Cores that building batches and the training process keep busy on average."""
-        return self.cpu_s / self.cycle_s + self.main_cores
+        return self.summary.cpu_per_batch() / self.cycle_s + self.main_cores
 
     @property
     def cores_wanted(self) -> float:
@@ -266,18 +278,6 @@ class Facts:
         """Seconds to build a slow batch; 0 where there is none."""
         sums = self.summary.sums
         return sums["slow_s"] / sums["slow"] if sums["slow"] else 0.0
-
-    @property
-    def slow_together(self) -> bool:
-        """Whether workers are slow at the same time, so that none can overtake another. Take the
-        time in which another worker builds a slow batch, and the share of slow batches in it. If
-        workers are slow independently, it is the usual share; if all are slow at once, it is 1. The
-        result is true where it is nearer to 1."""
-        sums, made = self.summary.sums, self.summary.made
-        if not sums["concurrent_s"] or not made.total:
-            return False
-        usual = sums["slow_s"] / made.total
-        return sums["concurrent_slow_s"] / sums["concurrent_s"] > (1 + usual) / 2
 
     @property
     def blamed_on_workers(self) -> float:

@@ -7,6 +7,7 @@ the roofline estimates the gain.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import ceil, isnan
 
 from pipeprof.analyze.advice.metrics import Facts
@@ -20,6 +21,7 @@ from pipeprof.analyze.advice.roofline_estimate import (
     most_workers,
     possible_workers,
     rate,
+    release_s,
     sharing_s,
     work_in_worker_s,
 )
@@ -28,7 +30,12 @@ from pipeprof.analyze.predict.single_run import SingleRun
 from pipeprof.analyze.predict.workload import Measured
 from pipeprof.analyze.profile.batch_table import Columns, steady
 from pipeprof.analyze.profile.storage_bottleneck import BANDWIDTH, LATENCY
-from pipeprof.analyze.thresholds import LEAST_BATCHES_TO_SIMULATE, LEAST_GAIN, SLOWEST_LINK
+from pipeprof.analyze.thresholds import (
+    EQUAL_WITHIN,
+    LEAST_BATCHES_TO_SIMULATE,
+    LEAST_GAIN,
+    SLOWEST_LINK,
+)
 from pipeprof.model import MOST_HALF_WIDTH, Cost
 
 Simulate = Callable[[], SingleRun | None]
@@ -68,6 +75,7 @@ def simulated_run(facts: Facts) -> SingleRun | None:
             main_cpu_s=main_s,
             least_transfer_s=facts.travel_s,
             sharing_s=sharing_s(facts),
+            release_s=release_s(facts),
             room_for_more=bottleneck == LATENCY
             or (bottleneck != BANDWIDTH and 0 < moved <= SLOWEST_LINK),
         ),
@@ -121,11 +129,20 @@ def by_simulation(facts: Facts, run: SingleRun, workers: int) -> Proposal:
 
 def _by_roofline(facts: Facts, workers: int) -> Proposal:
     """Propose this number of workers for a run that cannot be simulated."""
-    full = facts.diagnosis.bottleneck == BANDWIDTH
-    samples_per_s = None if full else rate(facts, workers)
-    outcome = PredictedEffect(samples_per_s, cost=_cost(facts, workers, samples_per_s))
+    full, most = facts.diagnosis.bottleneck == BANDWIDTH, rate(facts, workers)
+    least = rate(replace(facts, native_computes=True), workers)
+    unsure = least < (1 - EQUAL_WITHIN) * most
+    samples_per_s = None if full or unsure else most
+    outcome = PredictedEffect(
+        samples_per_s,
+        interval=(least, most) if unsure and not full else None,
+        cost=_cost(facts, workers, samples_per_s),
+    )
     few = max(0, LEAST_BATCHES_TO_SIMULATE - facts.summary.measured)
-    return _proposal(facts, workers, outcome, roofline=True, few_batches=few or None, fills=full)
+    return _proposal(
+        facts, workers, outcome, roofline=True, few_batches=few or None, fills=full,
+        left_open="native-threads" if unsure else None,
+    )  # fmt: skip
 
 
 def _proposal(facts: Facts, workers: int, outcome: PredictedEffect, **figures: object) -> Proposal:

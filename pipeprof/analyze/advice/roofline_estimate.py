@@ -57,6 +57,13 @@ def sharing_s(facts: Facts) -> float:
     return max(0.0, main.new_shared_s_per_byte * size - saved_s)
 
 
+def release_s(facts: Facts) -> float:
+    """Return the CPU seconds by which the training step would be longer with workers, as it drops a
+    batch and its shared memory. 0 where workers were measured, whose steps include them."""
+    per_byte, size = facts.main.release_shared_s_per_byte, facts.summary.gauges["batch_bytes"].mean
+    return 0.0 if facts.workers or per_byte is None or isnan(size) else per_byte * size
+
+
 def work_in_worker_s(facts: Facts) -> float:
     """Return the seconds that a worker takes for a batch if a core is always free."""
     return facts.work_s + sharing_s(facts)
@@ -71,7 +78,7 @@ def least_cycle_s(facts: Facts, received_s: float | None = None) -> float:
     """Return the shortest cycle of the loop that any number of workers allows, in seconds."""
     received_s = receiving_s(facts) if received_s is None else received_s
     pinning_s = facts.stage_s(Stage.PIN)
-    host_s = facts.host_step_s + facts.others_received_s + facts.picking_s
+    host_s = facts.host_step_s + facts.others_received_s + facts.picking_s + release_s(facts)
     if facts.workers and not isnan(pinning_s):
         # a thread receives and pins while the step runs
         host_s = max(host_s, received_s + pinning_s)

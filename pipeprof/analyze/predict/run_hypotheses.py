@@ -61,6 +61,8 @@ class RunContext:
     """Least time that main spends on receiving a batch."""
     sharing_s: float = 0.0
     """CPU time per batch that a worker takes longer than main, which needs no shared memory."""
+    release_s: float = 0.0
+    """CPU time per batch that main takes longer for its step, which returns that memory."""
     room_for_more: bool = False
     """Whether more workers certainly find room on what they wait for."""
 
@@ -84,7 +86,7 @@ class RunHypotheses:
     def step_s(self, setting: Setting) -> Floats:
         """Return the training steps with ``setting``, without main's CPU time in them. [batches]"""
         step_s: Floats = np.maximum(0.0, self._run.step_s(setting) - self._step_cpu_s)
-        return step_s
+        return step_s + (self._context.release_s if setting.num_workers else 0.0)
 
     def rate(self, hypothesis: Calibration, demands: Sequence[Demand]) -> float:
         """Return the simulated batches/s of ``demands`` in the run's setting. They are repeated

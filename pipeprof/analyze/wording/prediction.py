@@ -32,6 +32,8 @@ _OPEN_QUESTIONS: Final = {
     "hand-over": "the training process does little but receive batches, and no run has shown what "
     "that takes with so many workers",
     "shared-wait": "what workers wait for may have no room for more of them",
+    "native-threads": "one run does not show whether native threads compute, or use cores to wait: "
+    "a worker has one thread for torch's operations",
     "single-run": "one run leaves open how much cores slow each other down, or what handing over "
     "takes",
 }

@@ -30,7 +30,7 @@ def stalled_by_slow_batches(facts: Facts) -> bool:
     few = sums["slow"] >= 3 and facts.slow_share <= _MOST_SLOW_SHARE
     return (
         facts.starved and facts.workers > 0 and few
-        and not facts.slow_together
+        and not _slow_together(facts)
         and sums["slow_stall_s"] >= TO_BLAME * sums["stall_s"]
     )  # fmt: skip
 
@@ -118,3 +118,17 @@ def _error(sketch: Sketch) -> float:
     """Return the standard error of the median, as if the middle two thirds were normal."""
     low, high = sketch.quantiles(0.16, 0.84)
     return 1.25 * (high - low) / 2 / float(np.sqrt(sketch.count))
+
+
+def _slow_together(facts: Facts) -> bool:
+    """Return whether workers are slow at the same time, so that none can overtake another.
+
+    Take the time in which another worker builds a slow batch, and the share of slow batches in it.
+    If workers are slow independently, it is the usual share; if all are slow at once, it is 1. The
+    result is true where it is nearer to 1.
+    """
+    sums, made = facts.summary.sums, facts.summary.made
+    if not sums["concurrent_s"] or not made.total:
+        return False
+    usual = sums["slow_s"] / made.total
+    return sums["concurrent_slow_s"] / sums["concurrent_s"] > (1 + usual) / 2
