@@ -184,6 +184,20 @@ def test_many_tensors_none_and_one():
     )
 
 
+def test_large_batches_need_new_memory():
+    """Workers take 30 ms for a batch, of which 10 ms are for its 20 MB."""
+    main = MainProcess(new_shared_s_per_byte=0.5e-9, release_shared_s_per_byte=0.1e-9)
+    text = found(seen(workers_run(), main, tensors=1, batch_bytes=20e6))["large-batches"]
+    assert text.startswith(
+        "A batch is 20.0 MB of tensors. Shared memory for it takes a worker about 10.0 ms, 33 % of "
+        "the time in which it builds a batch."
+    )
+    assert "the training process about 2.00 ms, 13 % of its loop" in text
+    for size in (2e6, 0.0, None):
+        assert "large-batches" not in found(seen(workers_run(), main, batch_bytes=size))
+    assert "large-batches" not in found(seen(inline_run(), main, tensors=1, batch_bytes=20e6))
+
+
 def test_what_main_does_itself():
     text = found(inline_run(sampler_s=0.020))["slow-sampler"]
     assert text.startswith("57 % of the stall was picking indices: 20.0 ms a batch")

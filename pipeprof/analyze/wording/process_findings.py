@@ -43,6 +43,14 @@ TEXTS: Final = {
         "instead of {workers} avoids the transfer altogether.» More workers than {workers} do not "
         "help: one process receives.",
     ),
+    "large-batches": FindingText(
+        "Large batches need much new memory",
+        "A batch is {size:bytes} of tensors. Shared memory for it takes a worker about "
+        "{new_s:duration}, {in_worker:percent} of the time in which it builds a batch. To give it "
+        "back takes the training process about {back_s:duration}, {in_main:percent} of its loop.",
+        "Send fewer bytes: images as uint8 are a quarter of float32, and can be converted on the "
+        "device.",
+    ),
     "pickled-batches": FindingText(
         "Batches are pickled instead of shared",
         "A batch holds no tensors, so all of it goes through a pipe: {received_s:duration} to "

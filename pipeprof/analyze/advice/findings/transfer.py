@@ -6,7 +6,7 @@ from pipeprof.analyze.advice.findings.case import case
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import Figures
 from pipeprof.analyze.advice.roofline_estimate import rate
-from pipeprof.analyze.thresholds import LEAST_GAIN, MANY_TENSORS, TO_BLAME
+from pipeprof.analyze.thresholds import LEAST_GAIN, MANY_TENSORS, MINOR_SHARE, TO_BLAME
 from pipeprof.model import Stage
 
 _BLOCKED_UNPICKLE_S = 2e-3
@@ -54,6 +54,31 @@ def many_tensors(facts: Facts) -> Figures | None:
         "each_bytes": facts.batch_bytes / facts.tensors,
         "inline": inline_is_faster(facts),
     }
+
+
+@case("large-batches")
+def large_batches(facts: Facts) -> Figures | None:
+    """A batch has so many bytes that the kernel takes long to provide and clear its shared memory.
+
+    Reported when new memory takes 10 % or more of a worker's time for a batch. Also reported when
+    giving it back takes 10 % or more of the training process's loop. Both are estimated by a test
+    of new memory after the run.
+
+    Fix: send fewer bytes, such as images as uint8, and convert them on the device.
+    """
+    main, size = facts.main, facts.summary.gauges["batch_bytes"].mean
+    if not facts.workers or main.new_shared_s_per_byte is None or not size > 0:
+        return None
+    new_s, back_s = (
+        size * (per_byte or 0.0)
+        for per_byte in (main.new_shared_s_per_byte, main.release_shared_s_per_byte)
+    )
+    in_worker, in_main = new_s / facts.made_s, back_s / facts.cycle_s
+    if not (facts.starved and in_worker >= MINOR_SHARE) and not in_main >= MINOR_SHARE:
+        return None
+    return {
+        "size": size, "new_s": new_s, "in_worker": in_worker, "back_s": back_s, "in_main": in_main,
+    }  # fmt: skip
 
 
 @case("pickled-batches")
