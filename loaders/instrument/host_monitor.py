@@ -88,10 +88,11 @@ class HostMonitor:
         """Return the figures of the process from the first pass until now."""
         self._count_descriptors()
         began_s, cpu_s = self._began or (self._now(), process_time())
-        new = new_memory()
+        cpu_s, wall_s = process_time() - cpu_s, self._now() - began_s
+        new = new_memory()  # whose CPU time is not the training's
         return MainProcess(
-            cpu_s=process_time() - cpu_s,
-            wall_s=self._now() - began_s,
+            cpu_s=cpu_s,
+            wall_s=wall_s,
             descriptors=self._descriptors,
             descriptor_limit=host.descriptor_limit(),
             shared_memory_bytes=host.shared_memory_bytes(),

@@ -21,10 +21,11 @@ _ROUNDS = 3
 
 
 class NewMemory(NamedTuple):
-    """CPU seconds for each byte that `new_bytes` counts; ``None`` is unknown."""
+    """CPU seconds for each byte; ``None`` is unknown."""
 
     shared_s: float | None = None
     private_s: float | None = None
+    """For each byte that `new_bytes` counts: of large pages it counts few."""
     release_s: float | None = None
     """To give shared memory back."""
 
@@ -38,26 +39,27 @@ def new_memory() -> NewMemory:
         >>> seconds = 20e6 * new_memory().shared_s  # for a batch of 20 MB
     """
     with suppress(OSError, ValueError):
-        (shared_s, release_s), (private_s, _) = map(_fastest, (mmap.MAP_SHARED, mmap.MAP_PRIVATE))
-        return NewMemory(shared_s, private_s, release_s)
+        shared, private = (
+            [_use_and_release(kind | mmap.MAP_ANONYMOUS) for _ in range(_ROUNDS)]
+            for kind in (mmap.MAP_SHARED, mmap.MAP_PRIVATE)
+        )
+        return NewMemory(
+            min(used_s for used_s, _, _ in shared) / _SIZE,
+            min(used_s / (counted or _SIZE) for used_s, _, counted in private),
+            min(released_s for _, released_s, _ in shared) / _SIZE,
+        )
     return NewMemory()
 
 
-def _fastest(kind: int) -> tuple[float, float]:
-    rounds = [_use_and_release(kind | mmap.MAP_ANONYMOUS) for _ in range(_ROUNDS)]
-    used_s, released_s = (min(each) for each in zip(*rounds, strict=True))
-    return used_s, released_s
-
-
-def _use_and_release(flags: int) -> tuple[float, float]:
-    """Return the CPU seconds for each byte to use it first, and to give it back. The kernel may
-    provide large pages, and then counts few."""
+def _use_and_release(flags: int) -> tuple[float, float, float]:
+    """Return the CPU seconds to use `_SIZE` bytes first, and to give them back, and how many the
+    kernel counted; 0 where it does not count."""
     memory = mmap.mmap(-1, _SIZE, flags)
     pages = np.frombuffer(memory, np.uint8)[:: mmap.PAGESIZE]
     before, begin_s = new_bytes(), thread_time()
     pages[:] = 1
     used_s = thread_time()
-    size = max(mmap.PAGESIZE, new_bytes() - before)
+    counted = new_bytes() - before
     del pages
     memory.close()
-    return (used_s - begin_s) / size, (thread_time() - used_s) / size
+    return used_s - begin_s, thread_time() - used_s, counted if counted > 0 else 0.0

@@ -33,12 +33,11 @@ def profile(step_s, workers):
 image = torch.zeros(3, 224, 224)
 torch.set_num_threads(1)
 in_main, in_worker = profile(0.015, 0), profile(0.001, 1)
+whys = [" ".join(advice.why for advice in each.recommendations) for each in (in_main, in_worker)]
 new = [each for each in in_main.batches.collate_new_bytes if each is not None]
 print(json.dumps({
     "new": sum(new) / len(new) / 19.27e6,
-    "why": in_main.recommendations[0].why,
-    "promised": re.findall("one worker gives ([0-9,]+)", in_main.recommendations[0].why)[0],
-    "measured": in_worker.throughput.samples_per_s,
+    "rates": [re.findall("one worker gives ([0-9,]+)", why)[0].replace(",", "") for why in whys],
 }))
 """
 LARGE = str(2**30)
@@ -58,7 +57,8 @@ def test_what_one_worker_would_give(allocator: dict[str, str], is_new: bool) -> 
     )  # fmt: skip
     found = json.loads(run.stdout)
     assert found["new"] > 0.9 if is_new else found["new"] < 0.5
-    assert float(found["promised"].replace(",", "")) == pytest.approx(found["measured"], rel=0.4)
+    promised, measured = map(float, found["rates"])
+    assert promised == pytest.approx(measured, rel=0.3)
 
 
 def test_what_new_memory_costs_is_measured() -> None:

@@ -73,7 +73,7 @@ def large_batches(facts: Facts) -> Figures | None:
         size * (per_byte or 0.0)
         for per_byte in (main.new_shared_s_per_byte, main.release_shared_s_per_byte)
     )
-    in_worker, in_main = new_s / facts.made_s, back_s / facts.cycle_s
+    in_worker, in_main = min(1.0, new_s / facts.made_s), back_s / facts.cycle_s
     if not (facts.starved and in_worker >= MINOR_SHARE) and not in_main >= MINOR_SHARE:
         return None
     return {
