@@ -67,7 +67,8 @@ def large_batches(facts: Facts) -> Figures | None:
     Fix: send fewer bytes, such as images as uint8, and convert them on the device.
     """
     main, size = facts.main, facts.summary.gauges["batch_bytes"].mean
-    if not facts.workers or main.new_shared_s_per_byte is None or not size > 0:
+    known = size * facts.made_s * facts.cycle_s > 0
+    if not facts.workers or main.new_shared_s_per_byte is None or not known:
         return None
     new_s, back_s = (
         size * (per_byte or 0.0)
