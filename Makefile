@@ -30,7 +30,7 @@ FRAMEWORKS := .integrations/main/.ready .integrations/streaming/.ready .integrat
 KEEP = @$(BIN)/python scripts/figures.py
 SAY = @printf '\n\033[1m== %s\033[0m\n'
 
-.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-job bench-scale bench-probe bench-soak bench-frameworks bench-readers bench-formats bench-local bench-s3 bench-prediction bench-blame bench-loaders bench-one-profile bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
+.PHONY: help setup demo test test-all integrations check lab fuzz lint tests coverage format bench bench-overhead bench-run bench-memory bench-job bench-scale bench-probe bench-soak bench-frameworks bench-readers bench-formats bench-local bench-s3 bench-prediction bench-blame bench-loaders bench-one-profile bench-no-workers bench-guided bench-tune bench-compare bench-html bench-live gpu-check hta-check perfetto-check viewer-check tensorboard-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -147,6 +147,9 @@ bench-loaders: $(READY) ## what profiles say of loops that take batches from sev
 
 bench-one-profile: $(READY) ## how wrong the advice of a single profile is
 	$(KEEP) prediction-from-one $(BIN)/python -m benchmarks.prediction_from_one
+
+bench-no-workers: $(READY) ## how wrong the advice of a profile without workers is, with large batches
+	$(KEEP) from-no-workers $(BIN)/python -m benchmarks.from_no_workers
 
 bench-guided: $(READY) ## how good a guided sweep's answer is, and how many trials it takes
 	$(KEEP) sweep-guided $(BIN)/python -m benchmarks.sweep_guided

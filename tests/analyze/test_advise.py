@@ -154,7 +154,7 @@ def test_workers_write_their_batches_into_new_shared_memory():
     (cheap, *_), (advice, *_) = (advised(each).values() for each in (in_main, counted))
     assert "one worker gives 2,133 samples/s here" in cheap.why
     assert "one worker gives 1,280 samples/s here" in advice.why
-    assert advice.predicted_samples_per_s < 0.8 * cheap.predicted_samples_per_s, "on two cores"
+    assert advice.interval[1] < cheap.predicted_samples_per_s, "on two cores"
     measured = seen(workers_run(), MainProcess(new_shared_s_per_byte=0.5e-9), batch_bytes=20e6)
     assert advised(measured).keys() == advised(seen(workers_run(), batch_bytes=20e6)).keys()
 

@@ -34,8 +34,9 @@ _JITTER = 0.1
 same time, which real ones hardly do."""
 _ALL_BUSY = 0.9
 """Share of the time with all cores busy, above which measured CPU times include their slowdown."""
-_TRANSFER_SCALES = (1.0, 4.0)
-"""Possible durations of a transfer, relative to the least, where no worker has sent a batch yet."""
+_NO_TRANSFER_YET = ((1.0, 1.0), (4.0, 1.4))
+"""Where no worker has sent a batch yet: possible durations of a transfer relative to the least, and
+of providing its memory, relative to a test with one process."""
 _LONG_TRANSFER = 3.0
 """Duration relative to the least, beyond which main may have waited for the worker's
 interpreter."""
@@ -111,10 +112,11 @@ class RunHypotheses:
         may_slow_down = computing > MINOR_SHARE and all_busy < _ALL_BUSY
         for factor in (1.0, _LEAST_CONTENTION_FACTOR) if may_slow_down else (1.0,):
             alone = 1 - all_busy * (1 - factor)  # measured CPU times include the contention
-            for transfer in self._transfers():
+            for transfer, memory in self._transfers():
                 costs = BatchCosts(cpu_s * jitter * alone, blocked_s * jitter, pinning_of(run))
                 inline, receiving = costs.demands(transfer), transfer.receive_s * run.batches_per_s
-                demands = [replace(each, cpu_s=each.cpu_s + context.sharing_s) for each in inline]
+                more_s = memory * context.sharing_s
+                demands = [replace(each, cpu_s=each.cpu_s + more_s) for each in inline]
                 noise = hypot(DRIFT_OF_WAITING, DRIFT_OF_COMPUTING * max(computing, receiving))
                 yield Calibration(
                     demands=tuple(demands), inline=_inline(inline),
@@ -123,27 +125,28 @@ class RunHypotheses:
                     disagreement=0.0, noise=noise,
                 )  # fmt: skip
 
-    def _transfers(self) -> Iterator[Demand]:
-        """Yield the possible transfers of a batch from its worker to main."""
+    def _transfers(self) -> Iterator[tuple[Demand, float]]:
+        """Yield the possible transfers of a batch from its worker to main, and how many times the
+        CPU time of a test its memory takes."""
         run, least_s = self._run, self._context.least_transfer_s
         if not run.setting.num_workers:
-            for scale in _TRANSFER_SCALES:
+            for scale, memory in _NO_TRANSFER_YET:
                 yield Demand(
                     send_s=scale * least_s / 2, receive_s=scale * least_s,
                     step_cpu_s=self._step_cpu_s,
-                )  # fmt: skip
+                ), memory  # fmt: skip
             return
         transfer, most_s = TransferModel([run], []), _LONG_TRANSFER * least_s
         if not transfer.always_concurrent or transfer.demand.receive_s <= most_s:
-            yield self._received(transfer.demand)
+            yield self._received(transfer.demand), 1.0
             return
         # main computed for so long, or waited for the interpreter of a worker that computes
         clocked_s = run.columns.unpickled_cpu_s
         computed_s = None if np.isnan(clocked_s).all() else float(np.nanmedian(clocked_s))
         if computed_s is None or self._computing_share < _BLOCKING_SHARE:
-            yield self._received(transfer.demand)
+            yield self._received(transfer.demand), 1.0
         most_s = max(most_s, _LONG_TRANSFER * (computed_s or 0.0))
-        yield self._received(TransferModel([run], [], most_s).demand)
+        yield self._received(TransferModel([run], [], most_s).demand), 1.0
 
     def _received(self, transfer: Demand) -> Demand:
         """Return ``transfer`` with main's own parts."""
