@@ -5,7 +5,7 @@ of workers is run, and its rate compared with the promise.
 
 Loaders are drawn at random (`benchmarks.random_loaders`), without workers. Their batches also have
 4, 16 or 40 MB in a tensor of their own. A promise is the predicted rate, or the middle of a range.
-As a control, the same runs are judged as if shared memory cost nothing: that advice is run, too.
+As a control, the same runs are analysed as if shared memory cost nothing, and that advice is run.
 """
 
 from __future__ import annotations
