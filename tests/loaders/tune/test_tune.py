@@ -51,14 +51,21 @@ def test_it_finds_workers_while_training_runs() -> None:
 
 def test_two_loaders_of_one_loop_are_both_tuned() -> None:
     """With either one alone made faster, the loop would only wait for the other."""
-    loaders = [pipeprof.tune(DataLoader(Slow(16_000), batch_size=8, num_workers=1))
+    loaders = [pipeprof.tune(DataLoader(Slow(40_000), batch_size=8, num_workers=1))
                for _ in range(2)]  # fmt: skip
-    for one, two in zip(*loaders, strict=True):
+
+    def are_faster() -> bool:
+        found = [each.tuning() for each in loaders]
+        rates = [(each.before, each.after, each.chosen.num_workers) for each in found]
+        return all(workers >= 2 and after and after.batches_per_s > 1.5 * before.batches_per_s
+                   for before, after, workers in rates)  # fmt: skip
+
+    for number, (one, two) in enumerate(zip(*loaders, strict=True)):
         assert one.equal(two)
         time.sleep(0.001)
-    for tuning in (each.tuning() for each in loaders):
-        assert tuning.chosen.num_workers >= 2
-        assert tuning.after.batches_per_s > 1.5 * tuning.before.batches_per_s
+        if number % 200 == 199 and are_faster():
+            break
+    assert are_faster(), [str(each.tuning()) for each in loaders]
 
 
 def test_a_loader_with_an_iterator_of_its_own_around_torchs_is_tuned() -> None:
