@@ -66,10 +66,10 @@ class Acted:
         return float(np.mean(self.rates)) / self.own - 1
 
     def __str__(self) -> str:
-        low_high = self.advice.interval
-        promise = f"{self.advice.predicted_samples_per_s or 0:.0f}" if not low_high else (
-            f"{low_high[0]:.0f} – {low_high[1]:.0f}"
-        )  # fmt: skip
+        rate, interval = self.advice.predicted_samples_per_s, self.advice.interval
+        promise = f"{rate:.0f}" if rate else "no number"
+        if interval:
+            promise = f"{interval[0]:.0f} – {interval[1]:.0f}"
         found = ", ".join(f"{each:.0f}" for each in self.rates)
         return f"{self.advice.proposed} workers, promised {promise}, measured {found}"
 
