@@ -45,23 +45,27 @@ def rate(
     return facts.samples / cycle_s
 
 
+def batch_memory_s(facts: Facts) -> tuple[float, float]:
+    """Return the CPU seconds to use the shared memory of a batch first, and to give it back. Both
+    are 0 where they are unknown."""
+    main, size = facts.main, facts.summary.gauges["batch_bytes"].mean
+    first_s, back_s = main.new_shared_s_per_byte or 0.0, main.release_shared_s_per_byte or 0.0
+    return (0.0, 0.0) if isnan(size) else (first_s * size, back_s * size)
+
+
 def sharing_s(facts: Facts) -> float:
     """Return the CPU seconds that a worker takes longer for a batch than the training process,
     since it needs new shared memory for the tensors. The training process may have needed new
     private memory. 0 where workers were measured."""
-    main, gauges = facts.main, facts.summary.gauges
-    size, private = gauges["batch_bytes"].mean, gauges["collate_new_bytes"].mean
-    if facts.workers or main.new_shared_s_per_byte is None or isnan(size):
-        return 0.0
-    saved_s = (main.new_private_s_per_byte or 0.0) * (0.0 if isnan(private) else private)
-    return max(0.0, main.new_shared_s_per_byte * size - saved_s)
+    private = facts.summary.gauges["collate_new_bytes"].mean
+    saved_s = (facts.main.new_private_s_per_byte or 0.0) * (0.0 if isnan(private) else private)
+    return 0.0 if facts.workers else max(0.0, batch_memory_s(facts)[0] - saved_s)
 
 
 def release_s(facts: Facts) -> float:
     """Return the CPU seconds by which the training step would be longer with workers, as it drops a
     batch and its shared memory. 0 where workers were measured, whose steps include them."""
-    per_byte, size = facts.main.release_shared_s_per_byte, facts.summary.gauges["batch_bytes"].mean
-    return 0.0 if facts.workers or per_byte is None or isnan(size) else per_byte * size
+    return 0.0 if facts.workers else batch_memory_s(facts)[1]
 
 
 def work_in_worker_s(facts: Facts) -> float:

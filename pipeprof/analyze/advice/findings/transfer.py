@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeprof.analyze.advice.findings.case import case
 from pipeprof.analyze.advice.metrics import Facts
 from pipeprof.analyze.advice.proposal import Figures
-from pipeprof.analyze.advice.roofline_estimate import rate
+from pipeprof.analyze.advice.roofline_estimate import batch_memory_s, rate
 from pipeprof.analyze.thresholds import LEAST_GAIN, MANY_TENSORS, MINOR_SHARE, TO_BLAME
 from pipeprof.model import Stage
 
@@ -66,20 +66,19 @@ def large_batches(facts: Facts) -> Figures | None:
 
     Fix: send fewer bytes, such as images as uint8, and convert them on the device.
     """
-    main, size = facts.main, facts.summary.gauges["batch_bytes"].mean
-    known = size * facts.made_s * facts.cycle_s > 0
-    if not facts.workers or main.new_shared_s_per_byte is None or not known:
+    new_s, back_s = batch_memory_s(facts)
+    if not facts.workers or not new_s * facts.made_s * facts.cycle_s > 0:
         return None
-    new_s, back_s = (
-        size * (per_byte or 0.0)
-        for per_byte in (main.new_shared_s_per_byte, main.release_shared_s_per_byte)
-    )
     in_worker, in_main = min(1.0, new_s / facts.made_s), back_s / facts.cycle_s
     if not (facts.starved and in_worker >= MINOR_SHARE) and not in_main >= MINOR_SHARE:
         return None
     return {
-        "size": size, "new_s": new_s, "in_worker": in_worker, "back_s": back_s, "in_main": in_main,
-    }  # fmt: skip
+        "size": facts.summary.gauges["batch_bytes"].mean,
+        "new_s": new_s,
+        "in_worker": in_worker,
+        "back_s": back_s,
+        "in_main": in_main,
+    }
 
 
 @case("pickled-batches")
